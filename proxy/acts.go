@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -33,6 +34,9 @@ func (c *session) act(ctx context.Context, stmt parse.Statement, assigned []pars
 		assigned = nil
 	}
 	for _, a := range assigned {
+		if a.Each {
+			continue
+		}
 		value, err := c.assignOne(a)
 		if err != nil {
 			return r, err
@@ -45,6 +49,15 @@ func (c *session) act(ctx context.Context, stmt parse.Statement, assigned []pars
 		done[i] = slices.Clone(row)
 		for column, value := range shown {
 			done[i][column] = value
+		}
+		for _, a := range assigned {
+			var err error
+			if !a.Each {
+				continue
+			}
+			if done[i][a.Column], err = c.assignPair(a, row[a.Column]); err != nil {
+				return r, err
+			}
 		}
 		for _, a := range stmt.Acts {
 			var err error
@@ -67,6 +80,24 @@ func actColumns(acts []parse.Act, columns []sandbox.Column) []sandbox.Column {
 		columns[a.Column].Type, columns[a.Column].Typmod = a.Type(), -1
 	}
 	return columns
+}
+
+// assignPair runs a set_config whose name and value a row gives, as a JSON array of two texts.
+func (c *session) assignPair(a parse.Assignment, row policy.Value) (policy.Value, error) {
+	var pair [2]*string
+	if text, ok := row.(string); !ok || json.Unmarshal([]byte(text), &pair) != nil {
+		return nil, pgerror.New("XX000", "a row gives no name and value")
+	}
+	if pair[0] != nil {
+		a.Name = *pair[0]
+	}
+	if a.Reset = pair[1] == nil; !a.Reset {
+		a.Value = *pair[1]
+	}
+	if f := c.assignable(a); f != nil {
+		return nil, f
+	}
+	return c.assignOne(a)
 }
 
 // assignOne runs one set_config, and returns the value that the variable has then.

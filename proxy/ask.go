@@ -72,7 +72,7 @@ func (c *session) standing() *pipeline.Session {
 	if c.view == nil || c.viewed != c.settings.Epoch() || !slices.Equal(c.view.Prepared, statements) {
 		c.viewed = c.settings.Epoch()
 		c.view = &pipeline.Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: inForce(c.settings),
-			Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }, Last: c.last.Load}
+			Prepared: statements, Listed: c.settings.Listed, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }, Last: c.last.Load}
 	}
 	return c.view
 }

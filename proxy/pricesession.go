@@ -146,6 +146,8 @@ func (p *Pricer) execute(ctx context.Context, out Priced, k *command) Priced {
 // assignable checks what set_config sets, before the statement is planned.
 func (p *Pricer) assignable(a parse.Assignment) *pgerror.Failure {
 	switch {
+	case a.Each: // rows give it
+		return nil
 	case a.Name == "":
 		return pgerror.New("22004", "SET requires parameter name")
 	case a.Reset:
@@ -159,6 +161,9 @@ func (p *Pricer) assignable(a parse.Assignment) *pgerror.Failure {
 }
 
 func (p *Pricer) assign(a parse.Assignment) error {
+	if a.Each {
+		return nil
+	}
 	if a.Reset {
 		return asError(p.session().Reset(a.Name, a.Local))
 	}

@@ -97,25 +97,31 @@ func notShown(name string) error { return settings.Unknown(name, pipeline.Budget
 func (c *session) assigned(stmt parse.Statement, params []policy.Value) ([]parse.Assignment, *pgerror.Failure) {
 	var list []parse.Assignment
 	for _, a := range stmt.Assignments {
-		if a.Name == "" {
-			return nil, pgerror.New("22004", "SET requires parameter name")
-		}
 		if a.Param > 0 && a.Param <= len(params) {
 			value, ok := params[a.Param-1].(string)
 			a.Value, a.Reset = value, !ok // NULL
 		}
-		if a.Reset {
-			if _, f := settings.Resettable(a.Name); f != nil {
-				return nil, f
-			}
-		} else if _, _, f := c.settings.Check(a.Name, a.Value); f != nil {
-			return nil, f
-		} else if f := c.lasting(a.Name, a.Local); f != nil {
+		if f := c.assignable(a); f != nil && !a.Each {
 			return nil, f
 		}
 		list = append(list, a)
 	}
 	return list, nil
+}
+
+// assignable returns why a SELECT cannot set a variable, or nil if it can.
+func (c *session) assignable(a parse.Assignment) (f *pgerror.Failure) {
+	switch {
+	case a.Name == "":
+		return pgerror.New("22004", "SET requires parameter name")
+	case a.Reset:
+		_, f = settings.Resettable(a.Name)
+		return f
+	}
+	if _, _, f = c.settings.Check(a.Name, a.Value); f != nil {
+		return f
+	}
+	return c.lasting(a.Name, a.Local)
 }
 
 // control runs a command that returns no rows.

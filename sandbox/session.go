@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -15,7 +18,8 @@ import (
 type Session struct {
 	User, Database string
 	PID            uint32
-	Settings       map[string]string // for current_setting() and pg_settings, by lower-case name
+	Settings       map[string]string       // for current_setting(), by lower-case name
+	Listed         func() []plans.Variable // for pg_settings; nil: it lists those of Settings
 	Cursors        []Cursor
 	Prepared       []*Prepared
 	Clients        func() []Client  // the sessions of the user; nil: this one
@@ -27,6 +31,17 @@ type Session struct {
 	Time   time.Duration       // of the processor, that is left to the statement; 0: the engine's own deadline
 	OfTime time.Duration       // of so much, which is told where that is over
 	Took   func(time.Duration) // told how much a query took; nil: nobody asks
+}
+
+// Variables are the rows of pg_settings.
+func (s Session) Variables() (list []plans.Variable) {
+	if s.Listed != nil {
+		return s.Listed()
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		list = append(list, plans.Variable{Name: name, Value: s.Settings[name], Boot: s.Settings[name], Reset: s.Settings[name], Kind: "string"})
+	}
+	return list
 }
 
 // Setting is a setting of the session, or what stands for one that it does not have.

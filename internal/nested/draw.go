@@ -86,6 +86,10 @@ func (d *Drawer) aggregate(in []column, depth int) string {
 		if text, _ := d.value(in, depth); text != "" {
 			return "count(" + text + ")" + filter
 		}
+	case 4:
+		if len(in) > 0 && strings.Contains(in[len(in)-1].name, ".") { // a whole row
+			return "count(" + strings.TrimSuffix(in[len(in)-1].name, "."+bare(in[len(in)-1].name)) + ")" + filter
+		}
 	}
 	return "count(*)" + filter
 }
@@ -150,6 +154,9 @@ func (d *Drawer) joined(f from, r relation) from {
 			on = append(on, d.simple(r.columns))
 		}
 		out.text = f.text + kind + r.name + " ON " + strings.Join(on, " AND ")
+		if kind == " RIGHT JOIN " && strings.Contains(f.text, " JOIN ") { // the same, as joins stand in one another
+			out.text = r.name + " LEFT JOIN (" + f.text + ") ON " + strings.Join(on, " AND ")
+		}
 	}
 	return out
 }

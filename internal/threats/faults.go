@@ -401,6 +401,8 @@ var Faults = []Fault{
 	{"rows of INTERSECT and EXCEPT have as many keys on each side", "planner/bind/unite.go", "if !right.showsAs(left) {", "if right.shape == \"\" {", "planner.TestNestedStatements", false},
 	{"every row finds its unit by itself", "planner/bind/fulljoin.go", "len(ofPair) > 0 && len(ofRest) > 0 {", "len(ofPair) >= 0 && len(ofRest) >= 0 {", "planner.TestNestedStatements", false},
 	{"two keys of a name are one", "planner/bind/relation.go", "			if found != nil {\n				return nil, Ambiguous.At(pos, k.Name)", "			if found != nil && !r.areEqual(found, k) {\n				return nil, Ambiguous.At(pos, k.Name)", "test/truth.TestNested", true},
+	{"a key within a join's right side is there wherever that side has a row", "planner/bind/join.go", "		if k.Present > 0 { // the partner's", "		if at == 0 && k.Present > 0 { // the partner's", "test/truth.TestNested", true},
+	{"a row that an outer join leaves out is there", "planner/bind/join.go", "if outer && there == always {", "if outer && there == nil {", "test/truth.TestNested", true},
 	{"a key of a join's right side is one of its left side", "planner/bind/join.go", "At: len(left.Table.Keys) + k.At", "At: k.At", "test/truth.TestNested", true},
 	{"anything stands behind a date", "backend/duckdb_load.go", " AND (\" + as(\"TIMESTAMP\") + \" IS NOT NULL OR \" + as(\"TIMESTAMPTZ\") + \" IS NOT NULL)", "", "backend.TestTextsThatAreMoments", false},
 	{"EXCEPT is bounded by its right side", "planner/bind/unite.go", "own.Of = is(0)", "own.Of = is(1)", "rewrite.TestUnionBounds", false},

@@ -58,7 +58,7 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return g.boolean(name, f, where, t)
 	case f.AggDistinct:
 		return g.different(name, f, where, t)
-	case name == "count" && (f.AggStar || len(f.Args) == 1 && g.Rows.IsRow(f.Args[0])):
+	case name == "count" && f.AggStar:
 		return g.counted(where, policy.Int8), nil
 	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
 		y, refusal := t.Expr(f.Args[0])
@@ -72,6 +72,11 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return g.pair(name, y, x, where, pos)
 	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
 		return nil, refuse.UnknownFunction.At(pos, name)
+	case name == "count" && g.Rows.Whole(f.Args[0]) != nil:
+		if present := g.Rows.Whole(f.Args[0]); !present.IsConstant() {
+			where = append(where, present)
+		}
+		return g.counted(where, policy.Int8), nil
 	case name == "count" && g.Rows.IsKeyOnly(f.Args[0]):
 		return g.countKeys(f.Args[0], where), nil
 	case name == "count":

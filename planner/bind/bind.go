@@ -353,7 +353,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		outputs = append(outputs, order)
 	}
 	out.Table, out.where, out.equal, out.preserved = source.Table, where, source.equal, source.preserved
-	out.parts = []relation{{from.Alias(), nil, 0, len(out.names), 0, len(out.keys), outputs}}
+	out.parts = []relation{{from.Alias(), nil, 0, len(out.names), 0, len(out.keys), outputs, always}}
 	out.First(where)
 	return out, nil
 }

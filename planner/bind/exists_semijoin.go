@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -76,7 +77,22 @@ func (r *Rows) Present(k *linear.Key, pos int) *semantics.Expr {
 	if k.Present == 0 {
 		return semantics.ConstantExpr(true, policy.Bool, pos)
 	}
-	return semantics.ColumnExpr(k.Present-1, policy.Bool, -1, pos)
+	e := semantics.ColumnExpr(k.Present-1, policy.Bool, -1, pos)
+	if r.Table.Columns[k.Present-1].Domain.Null >= 0 { // below another outer join
+		return isTrue(e, pos)
+	}
+	return e
+}
+
+// isTrue says of a condition that it is true, and neither false nor NULL.
+func isTrue(e *semantics.Expr, pos int) *semantics.Expr {
+	s, err := scalar.IsTruth(e.Expr, true)
+	if err != nil {
+		panic("bind: IS TRUE of a condition: " + err.Error())
+	}
+	out := semantics.Node(semantics.FormIs, "istrue", s, pos, e)
+	out.Want = true
+	return out
 }
 
 // equalPresent says of two keys that are equal in each row where neither is NULL that they are: true, and NULL in the other

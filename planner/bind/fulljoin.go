@@ -8,7 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -115,13 +114,7 @@ func noneOf(conditions []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Ref
 			return nil, refusal
 		}
 	}
-	s, err := scalar.IsTruth(all.Expr, true)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, pos)
-	}
-	sure := semantics.Node(semantics.FormIs, "istrue", s, pos, all)
-	sure.Want = true
-	return t.Not(sure)
+	return t.Not(isTrue(all, pos))
 }
 
 // sidesUnited puts the pairs, and the right rows without a partner, below one another: what the sides show of their columns, then whether a row has a left and a right side.
@@ -168,7 +161,7 @@ func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	}
 	equated := len(out.keys)
 	if equated > 0 {
-		out.parts = []relation{{"", nil, 0, 0, 0, equated, nil}}
+		out.parts = []relation{{"", nil, 0, 0, 0, equated, nil, nil}}
 	}
 	names := 0
 	out.lost = slices.Concat(left.lost, right.lost)
@@ -193,7 +186,7 @@ func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 			if len(out.keys)-from != p.toKey-p.fromKey {
 				order = nil
 			}
-			out.parts = append(out.parts, relation{p.alias, p.plain, p.from + names, p.to + names, from, len(out.keys), order})
+			out.parts = append(out.parts, relation{p.alias, p.plain, p.from + names, p.to + names, from, len(out.keys), order, p.on(last - 2 + i)})
 		}
 		names += len(r.names)
 		for _, at := range r.hidden {

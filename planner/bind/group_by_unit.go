@@ -219,7 +219,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	if having != nil {
 		out.where = []*semantics.Expr{having}
 	}
-	out.parts = []relation{{g.source.Alias(), nil, 0, len(out.names), 0, len(out.keys), outputs}}
+	out.parts = []relation{{g.source.Alias(), nil, 0, len(out.names), 0, len(out.keys), outputs, always}}
 	return out, nil
 }
 

@@ -406,14 +406,20 @@ func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
 	out.keys = slices.Clone(left.keys)
 	for _, k := range right.keys {
 		at := present
-		if at == 0 && k.Present > 0 {
+		if k.Present > 0 { // the partner's own column is NULL where there is no partner
 			at = k.Present + shift
 		}
 		out.keys = append(out.keys, linear.Key{Name: k.Name, At: len(left.Table.Keys) + k.At, Present: at})
 	}
 	for _, p := range right.parts {
 		n, m := len(left.names), len(left.keys)
-		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m, p.order})
+		there := p.present
+		if outer && there == always {
+			there = p.on(present - 1)
+		} else if there != nil {
+			there = there.Shifted(shift)
+		}
+		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m, p.order, there})
 	}
 	out.equal = slices.Clone(left.equal)
 	for _, e := range right.equal {

@@ -50,7 +50,7 @@ func (b *Binder) lateral(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows
 	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == s.Alias.Aliasname }) {
 		return nil, duplicateAlias.At(j.pos, s.Alias.Aliasname)
 	}
-	out.names, out.parts = names, append(slices.Clone(from.parts), relation{s.Alias.Aliasname, nil, len(from.names), len(names), 0, 0, nil})
+	out.names, out.parts = names, append(slices.Clone(from.parts), relation{s.Alias.Aliasname, nil, len(from.names), len(names), 0, 0, nil, nil})
 	if j.fromWhere {
 		return &out, nil
 	}

@@ -55,13 +55,19 @@ func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals 
 		typ, typmod := c.Shown()
 		out.exprs = append(out.exprs, semantics.Node(semantics.FormOther, "matched:"+t.Name+":"+digest+":"+c.Name, linear.OfRow{Rows: m.Rows, At: d.Row(), Typ: typ, Mod: typmod, Column: i}, public.pos, row))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{public.Alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0, nil})
+	out.parts = append(slices.Clone(from.parts), relation{public.Alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0, nil, nil})
+	if !how.outer {
+		out.parts[len(from.parts)].present = always
+	}
 	out.where = append(slices.Clone(from.where), m.private...)
 	if how.preserved {
 		out.preserved = d.Row() + 1
 		out.keys = slices.Clone(out.keys)
 		for i := range out.keys {
 			out.keys[i].Present = d.Row() + 2
+		}
+		for i, p := range from.parts {
+			out.parts[i].present = p.on(d.Row() + 1)
 		}
 	}
 	if most := d.Most(func(int32) bool { return true }); most > 1 {

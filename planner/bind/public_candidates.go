@@ -69,7 +69,7 @@ func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *
 	for i, t := range list.types {
 		out.exprs = append(out.exprs, virtual(i, t, list.typmod[i]))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{list.alias, nil, len(from.names), len(out.names), 0, 0, nil})
+	out.parts = append(slices.Clone(from.parts), relation{list.alias, nil, len(from.names), len(out.names), 0, 0, nil, nil})
 	list.where = make([][]*semantics.Expr, len(list.rows))
 	if j.fromWhere {
 		return &out, nil
@@ -224,7 +224,7 @@ func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *Scope) 
 func (b *Binder) projectCandidates(of *Candidates, sel *pg.SelectStmt) (*Candidates, *refuse.Refusal) {
 	out, seen := &Candidates{alias: of.alias}, map[string]bool{}
 	for i := range of.rows {
-		in := &Rows{names: of.names, exprs: of.rows[i], parts: []relation{{of.alias, nil, 0, len(of.names), 0, 0, nil}}}
+		in := &Rows{names: of.names, exprs: of.rows[i], parts: []relation{{of.alias, nil, 0, len(of.names), 0, 0, nil, nil}}}
 		t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: in.listColumn, Place: "SELECT"}
 		if kept, refusal := satisfied(sel.WhereClause, t); refusal != nil {
 			return nil, refusal

@@ -125,7 +125,11 @@ func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refu
 	for i := range l.Table.Columns {
 		out.exprs = append(out.exprs, value(i))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0, nil})
+	present := always
+	if j.outer {
+		present = found
+	}
+	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0, nil, present})
 	if refusal := l.b.merge(&out, j, len(from.names), len(out.keys)); refusal != nil {
 		return nil, refusal
 	}
@@ -168,7 +172,7 @@ func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joi
 		e.Awaited = released.Standing
 		out.exprs = append(out.exprs, e)
 	}
-	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0, nil})
+	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0, nil, always})
 	return l.restricted(&out, rest, j)
 }
 

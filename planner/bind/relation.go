@@ -49,8 +49,12 @@ type relation struct {
 	plain          *policy.Table // the table itself, which may be named with its schema; nil: anything else
 	from, to       int
 	fromKey, toKey int
-	order          []int // in which its columns and keys come (described.go); nil: the columns first
+	order          []int           // in which its columns and keys come (described.go); nil: the columns first
+	present        *semantics.Expr // whether it has a row, as an outer join may leave none; nil: that is not known
 }
+
+// always is present of a relation that no outer join has left without a row.
+var always = semantics.ConstantExpr(true, policy.Bool, -1)
 
 // mark is a column of the rows' table that elsewhere added.
 type mark struct {
@@ -79,7 +83,7 @@ func (r *Rows) AskedBy(q *linear.Question) *Rows {
 func tableRows(t *policy.Table, pos int) *Rows {
 	k := linear.KnownOf(t)
 	r := &Rows{Table: t, pos: pos, names: k.Names, exprs: k.Exprs, keys: k.Keys}
-	r.parts = []relation{{t.Name, t, 0, len(r.names), 0, len(r.keys), nil}}
+	r.parts = []relation{{t.Name, t, 0, len(r.names), 0, len(r.keys), nil, always}}
 	if t.Derived == nil {
 		r.parts[0].order = described(t, r.names, r.keys)
 	}
@@ -92,7 +96,10 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 		return r, nil
 	}
 	out := *r
-	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys), r.starredWithKeys(starTarget, r.parts)}}
+	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys), r.starredWithKeys(starTarget, r.parts), nil}}
+	if len(r.parts) == 1 {
+		out.parts[0].present = r.parts[0].present
+	}
 	if len(r.hidden) > 0 { // (a JOIN b USING (x)) AS c: c has what * shows
 		out.names, out.exprs = nil, nil
 		for at, i := range out.parts[0].order {
@@ -289,15 +296,25 @@ func (r *Rows) IsKeyOnly(n *pg.Node) bool {
 	return refusal != nil
 }
 
-// IsRow reports whether a node is a whole row of a relation that no outer join can have lost, and so no NULL: p in count(p) FROM people p. That is known of a
-// relation with the unit's key.
-func (r *Rows) IsRow(n *pg.Node) bool {
-	fields := ast.Strings(n.GetColumnRef().GetFields())
-	if len(fields) != 1 || r.preserved > 0 || slices.Contains(r.names, fields[0]) || slices.ContainsFunc(r.keys, func(k linear.Key) bool { return k.Name == fields[0] }) {
-		return false
+// on returns that a relation has a row where a column is true, as an outer join says of a side of it; nil if it may have none there too.
+func (p relation) on(column int) *semantics.Expr {
+	if p.present != always {
+		return nil
 	}
-	parts := r.named(fields)
-	return len(parts) == 1 && slices.ContainsFunc(r.keys[parts[0].fromKey:parts[0].toKey], func(k linear.Key) bool { return k.Present == 0 && r.KeyColumn(&k).Unit })
+	return semantics.ColumnExpr(column, policy.Bool, -1, -1)
+}
+
+// Whole returns whether a node's relation has a row, of a node that is a whole row, as p is in count(p) FROM people p; nil of another, or where that is not known.
+// A row is not NULL, whatever is in it.
+func (r *Rows) Whole(n *pg.Node) *semantics.Expr {
+	fields := ast.Strings(n.GetColumnRef().GetFields())
+	if len(fields) != 1 || slices.Contains(r.names, fields[0]) || slices.ContainsFunc(r.keys, func(k linear.Key) bool { return k.Name == fields[0] }) {
+		return nil
+	}
+	if parts := r.named(fields); len(parts) == 1 {
+		return parts[0].present
+	}
+	return nil
 }
 
 // KeyColumn is the key of the rows' table that one in sight is.

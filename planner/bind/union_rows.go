@@ -50,7 +50,7 @@ func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 		list.rows, list.where = append(list.rows, slices.Clone(r.exprs)), append(list.where, r.where)
 	}
 	out := &Rows{Table: branches[0].Table, names: list.names, fan: list, pos: branches[0].pos}
-	out.parts = []relation{{list.alias, nil, 0, len(out.names), 0, 0, nil}}
+	out.parts = []relation{{list.alias, nil, 0, len(out.names), 0, 0, nil, nil}}
 	if refusal := b.typed(list); refusal != nil {
 		return nil, refusal
 	}

@@ -48,6 +48,12 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if f.AggStar {
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
+	if present := g.source.Whole(f.Args[0]); present != nil && name == "count" && !f.AggDistinct {
+		if !present.IsConstant() {
+			where = append(where, present)
+		}
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
+	}
 	if k, _ := g.source.KeyNode(f.Args[0]); k != nil && name == "count" && g.isKey(f.Args[0], k) && (!f.AggDistinct || !g.source.KeyColumn(k).Unit) {
 		g.b.SaysPartner(g.source, k)
 		if f.AggDistinct { // orders of a customer, of whom the rows are order lines

@@ -104,7 +104,7 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 	for j, k := range first.keys {
 		out.keys = append(out.keys, linear.Key{Name: k.Name, At: j})
 	}
-	out.parts = []relation{{first.Alias(), nil, 0, len(out.names), 0, len(out.keys), first.parts[0].order}}
+	out.parts = []relation{{first.Alias(), nil, 0, len(out.names), 0, len(out.keys), first.parts[0].order, always}}
 	return out, nil
 }
 
@@ -322,7 +322,7 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	}
 	out.where = append(out.where, there)
 	out.names, out.exprs = out.names[:last], out.exprs[:last]
-	out.parts = []relation{{left.Alias(), nil, 0, last, 0, len(out.keys), left.parts[0].order}}
+	out.parts = []relation{{left.Alias(), nil, 0, last, 0, len(out.keys), left.parts[0].order, always}}
 	return out, nil
 }
 

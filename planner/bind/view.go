@@ -85,7 +85,7 @@ func (b *Binder) viewColumns(t *policy.Table, found *Rows, pos int) (*Rows, *ref
 			return nil, viewKey.At(pos, t.Name, k.Name)
 		}
 	}
-	out.parts = []relation{{t.Name, t, 0, len(out.names), 0, len(out.keys), described(t, out.names, out.keys)}}
+	out.parts = []relation{{t.Name, t, 0, len(out.names), 0, len(out.keys), described(t, out.names, out.keys), always}}
 	return &out, nil
 }
 

@@ -48,7 +48,7 @@ func Bind(b *aggregate.Binder) (*Bound, *refuse.Refusal) {
 	q := &Query{Binder: b}
 	out, refusal := q.outer(b.Top)
 	if refusal != nil {
-		return nil, b.Around(refusal)
+		return nil, q.around(refusal)
 	}
 	out.Synthetic, out.Probed = q.synthetic, q.probed
 	return out, nil

@@ -2,6 +2,7 @@ package outerquery
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -38,6 +39,8 @@ type asked struct {
 	typed  bool   // types are asked for, and what depends on released counts
 	noisy  []bool // by position of a column in the expressions
 	groups *emptySearch
+
+	without func(*pg.SelectStmt) bool // SELECTs of which nothing is asked; nil: all are walked
 }
 
 // relation is what a SELECT hands on, or an item of FROM shows.
@@ -127,9 +130,35 @@ func Outputs(b *aggregate.Binder, p *plans.Plan, notes *semantics.Notes, listed 
 
 // query tells what one SELECT hands on.
 func (w *walk) query(sel *pg.SelectStmt) relation {
-	if sel == nil {
+	if sel == nil || w.without != nil && w.without(sel) {
 		return relation{}
 	}
+	in := w.inside(sel)
+	g := w.b.Groups[sel]
+	switch {
+	case sel.Larg != nil:
+		return in.setOperation(sel)
+	case len(sel.ValuesLists) > 0:
+		out := relation{columns: make([]column, len(sel.ValuesLists[0].GetList().GetItems())), known: true}
+		for i := range out.columns {
+			out.columns[i].Name = "column" + strconv.Itoa(i+1)
+		}
+		return out
+	case g != nil:
+		in.asked = &asked{b: w.b} // of private rows names alone
+	}
+	star := relation{known: true}
+	for _, n := range sel.FromClause {
+		star = star.beside(in.item(n))
+	}
+	if in.asked = w.asked; g != nil {
+		return in.ofLeaf(g)
+	}
+	return in.selected(sel, star)
+}
+
+// inside is at a SELECT within another, or within none, and has its WITH queries in sight.
+func (w *walk) inside(sel *pg.SelectStmt) *walk {
 	in := &walk{asked: w.asked, with: slices.Clip(w.with), sight: sight{known: true, around: &w.sight}}
 	queries := sel.GetWithClause().GetCtes()
 	if sel.GetWithClause().GetRecursive() {
@@ -142,23 +171,7 @@ func (w *walk) query(sel *pg.SelectStmt) relation {
 		alias := &pg.Alias{Aliasname: c.Ctename, Colnames: c.Aliascolnames}
 		in.with = append(in.with, in.query(c.Ctequery.GetSelectStmt()).as("", alias))
 	}
-	g := w.b.Groups[sel]
-	switch {
-	case sel.Larg != nil:
-		return in.setOperation(sel)
-	case len(sel.ValuesLists) > 0:
-		return relation{columns: make([]column, len(sel.ValuesLists[0].GetList().GetItems())), known: true}
-	case g != nil:
-		in.asked = &asked{b: w.b} // of private rows names alone
-	}
-	star := relation{known: true}
-	for _, n := range sel.FromClause {
-		star = star.beside(in.item(n))
-	}
-	if in.asked = w.asked; g != nil {
-		return in.ofLeaf(g)
-	}
-	return in.selected(sel, star)
+	return in
 }
 
 // as gives a relation another name, and its columns those that the alias lists.
@@ -239,8 +252,12 @@ func (w *walk) item(n *pg.Node) relation {
 		for _, c := range columns {
 			out.columns = append(out.columns, column{OutColumn: c})
 		}
-		if columns == nil {
-			return w.see(out.as("", v.RangeFunction.Alias))
+		if a := v.RangeFunction.Alias; columns == nil {
+			out.columns = make([]column, len(a.GetColnames()))
+			if len(out.columns) == 0 && a != nil { // unnest(…) AS n has a column n
+				out.columns = []column{{OutColumn: plans.OutColumn{Name: a.Aliasname}}}
+			}
+			return w.see(out.as("", a))
 		}
 		return w.see(out.as(alias, nil))
 	case *pg.Node_JoinExpr:

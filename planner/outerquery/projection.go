@@ -38,6 +38,9 @@ func (d *projection) column(fields []string, pos int) (*semantics.Expr, *refuse.
 			at = i
 		}
 	}
+	if at < 0 && len(fields) == 1 && name == d.alias {
+		return nil, semantics.NoForm.At(pos, "a whole row") // which an engine has
+	}
 	if at < 0 {
 		return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
 	}

@@ -69,7 +69,7 @@ func (t *tree) callable(f *pg.FuncCall) *refuse.Refusal {
 func (t *tree) subLink(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	asked, s := len(t.b.Questions), n.GetSubLink()
 	out, refusal := ast.Copied(n, t.node)
-	if refusal != nil && t.g == nil && s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && t.b.Around(refusal).ID == bind.CountedAround.ID {
+	if refusal != nil && t.g == nil && s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && t.b.around(refusal).ID == bind.CountedAround.ID {
 		t.b.Forget(asked)
 		each, also := t.b.ForEach(s.Subselect.GetSelectStmt(), t.scope, t.conditions)
 		if each != nil && also == nil {

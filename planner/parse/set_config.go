@@ -8,30 +8,33 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 )
 
-// Assignment is a call of set_config with constant arguments among the columns of a SELECT that reads no table but pg_settings.
-// It does what SET does, so the session runs it once the SELECT is answered, and only if that has a row; to the plan it is the
-// value that was given.
+// Assignment is a call of set_config among the columns of a SELECT that reads no table but pg_settings. It does what SET does, so
+// the session runs it once the SELECT is answered: of constants once, if there is a row, and else for each row. To the plan it is
+// the value that was given, or the name and the value as a JSON array.
 //
 //	SELECT set_config('bytea_output', 'hex', false) FROM pg_show_all_settings() WHERE name = 'bytea_output'
 //	⇒ SELECT 'hex'::text AS set_config FROM pg_show_all_settings() WHERE name = 'bytea_output'
+//	SELECT set_config(name, setting, false) FROM pg_settings
+//	⇒ SELECT json_build_array(name::text, setting::text)::text AS set_config FROM pg_settings
 type Assignment struct {
 	Name, Value string // no Name: it is NULL
 	Param       int    // the parameter that holds the value, from 1; 0: Value does
 	Local       bool
 	Reset       bool // the value is NULL
+	Each        bool // each row gives the name and the value
 	Column      int  // of the answer, from 0, that shows the new value
 }
 
 // takeAssignments puts the given values in the place of calls of set_config. Calls anywhere else stay, and are refused.
 func (s *Statement) takeAssignments(q *pg.SelectStmt) {
-	alone := len(q.FromClause) == 0 && q.WhereClause == nil && rowByRow(q)
-	if !alone && (len(q.FromClause) == 0 || !readsAtMost(q, "pg_settings", "pg_show_all_settings")) {
+	alone, settings := len(q.FromClause) == 0 && q.WhereClause == nil && rowByRow(q), readsAtMost(q, "pg_settings", "pg_show_all_settings")
+	if !alone && (len(q.FromClause) == 0 || !settings) {
 		return
 	}
 	for column, item := range q.TargetList {
 		target := item.GetResTarget()
 		a, value, ok := assignmentOf(target.GetVal().GetFuncCall())
-		if !ok {
+		if !ok || a.Each && !settings {
 			continue
 		}
 		a.Column = column
@@ -43,7 +46,7 @@ func (s *Statement) takeAssignments(q *pg.SelectStmt) {
 	}
 }
 
-// assignmentOf reads set_config(name, value, local), and tells whether it is one whose arguments are constants.
+// assignmentOf reads set_config(name, value, local), and reports whether it is one whose last argument is a constant.
 func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 	if f == nil || len(f.Args) != 3 || f.Over != nil || f.AggFilter != nil || f.AggDistinct || f.AggStar || len(f.AggOrder) > 0 {
 		return a, nil, false
@@ -58,7 +61,7 @@ func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 	if isNull(uncast(f.Args[2])) {
 		local, isConstant = "off", true
 	}
-	if a.Name, ok = textConstant(f.Args[0]); !ok && !isNull(uncast(f.Args[0])) || !isConstant {
+	if !isConstant {
 		return a, nil, false
 	}
 	switch strings.ToLower(local) {
@@ -67,6 +70,13 @@ func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 	case "off", "false", "f":
 	default:
 		return a, nil, false
+	}
+	each := func() (Assignment, *pg.Node, bool) {
+		pair := []*pg.Node{ast.CastByName(f.Args[0], "text", f.Location), ast.CastByName(f.Args[1], "text", f.Location)}
+		return Assignment{Each: true, Local: a.Local}, pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("json_build_array")}, pair, f.Location), true
+	}
+	if a.Name, ok = textConstant(f.Args[0]); !ok && !isNull(uncast(f.Args[0])) {
+		return each()
 	}
 	value = f.Args[1]
 	inner := uncast(value)
@@ -78,8 +88,10 @@ func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 		a.Reset = true
 		return a, value, true
 	}
-	a.Value, ok = textConstant(inner)
-	return a, value, ok
+	if a.Value, ok = textConstant(inner); !ok {
+		return each()
+	}
+	return a, value, true
 }
 
 // uncast is what a cast is of, or the node itself.

@@ -9,7 +9,7 @@ import (
 )
 
 // Functions that tell of the server, of other sessions, of sizes or of how often something was read exist here and tell nothing:
-// they are NULL, or return no rows, whatever they are given. What they would say is what the relations over them would.
+// they are NULL or a constant, or return no rows, whatever they are given. What they would say is what the relations over them would.
 //
 //	SELECT pg_stat_get_live_tuples(c.oid) FROM pg_class c
 //	⇒ SELECT NULL::bigint AS pg_stat_get_live_tuples FROM pg_class c
@@ -23,7 +23,7 @@ var silentNames = strings.Fields(`pg_stat_get_* pg_stat_have_stats pg_control_* 
 	pg_last_xact_replay_timestamp pg_is_wal_replay_paused pg_get_wal_replay_pause_state pg_walfile_name pg_walfile_name_offset
 	pg_current_logfile pg_relation_filepath pg_relation_filenode pg_filenode_relation pg_postmaster_start_time pg_conf_load_time
 	pg_notification_queue_usage pg_listening_channels pg_xact_commit_timestamp pg_xact_commit_timestamp_origin pg_last_committed_xact
-	pg_xact_status txid_status txid_current txid_current_if_assigned txid_current_snapshot
+	pg_xact_status txid_status txid_current txid_current_if_assigned txid_current_snapshot pg_available_extensions
 	pg_current_xact_id pg_current_xact_id_if_assigned pg_current_snapshot pg_get_multixact_members mxid_age pg_event_trigger_ddl_commands
 	inet_client_addr inet_client_port inet_server_addr inet_server_port`)
 
@@ -61,6 +61,15 @@ var silent = sync.OnceValue(func() map[string][]Function {
 	}
 	return all
 })
+
+// constants are what silent functions return that clients read a number of: the first transaction of a server that nobody has written to.
+var constants = map[string]string{"txid_current": "3", "pg_current_xact_id": "3", "txid_current_snapshot": "3:3:", "pg_current_snapshot": "3:3:"}
+
+// Constant returns the text of what a silent function always returns, or false where that is NULL.
+func Constant(name string) (text string, ok bool) {
+	text, ok = constants[name]
+	return text, ok
+}
 
 // Silent are the signatures of a function that tells nothing; nil where the name is none's.
 func Silent(name string) []Function { return silent()[name] }

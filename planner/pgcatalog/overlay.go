@@ -10,7 +10,7 @@ import (
 // shown are the relations of pg_catalog whose rows are those of the database itself: its schema, which is the policy's, and
 // what is the same in every database. All others tell of the cluster, of other sessions, or of how many rows there are: the
 // sandbox shows rows of its own in their place, or none.
-var shown = words(`pg_aggregate pg_am pg_amop pg_amproc pg_attrdef pg_attribute pg_available_extension_versions pg_available_extensions
+var shown = words(`pg_aggregate pg_am pg_amop pg_amproc pg_attrdef pg_attribute
 	pg_cast pg_class pg_collation pg_constraint pg_conversion pg_default_acl pg_depend pg_description pg_enum pg_event_trigger pg_extension
 	pg_foreign_data_wrapper pg_foreign_server pg_foreign_table pg_index pg_indexes pg_inherits pg_init_privs pg_language
 	pg_largeobject_metadata pg_matviews pg_namespace pg_opclass pg_operator pg_opfamily pg_partitioned_table pg_policies pg_policy pg_proc

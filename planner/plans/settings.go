@@ -64,3 +64,12 @@ type Output struct {
 	Name string
 	Of   pgcatalog.Origin
 }
+
+// Variable is a row of pg_settings: values are whole numbers of the unit where it has one.
+type Variable struct {
+	Name, Value, Boot, Reset string
+	Unit, Kind, Low, High    string // Kind is pg_settings' vartype; the others may be empty
+	Choices                  []string
+	About                    string
+	Fixed                    bool // no session can change it
+}

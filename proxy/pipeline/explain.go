@@ -375,6 +375,7 @@ func (e explanation) lines() []string {
 		out = append(out, "Read as: "+e.ReadAs)
 	}
 	out = append(out, "Cost: "+e.Cost)
+	out[0] += fmt.Sprintf("  (cost=0.00..%s rows=%d width=0)", e.TotalCost, max(e.Rows, 1)) // where clients of PostgreSQL's look for it
 	if e.Priced != "" {
 		out = append(out, "Priced: "+e.Priced)
 	}

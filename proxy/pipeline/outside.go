@@ -84,7 +84,7 @@ func outColumns(plan *plans.Plan) []sandbox.Column {
 }
 
 func sandboxSession(s *Session, plan *plans.Plan) sandbox.Session {
-	return sandbox.Session{Zone: s.Settings.Zone, Literals: plan.Outer.Literals, User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
+	return sandbox.Session{Zone: s.Settings.Zone, Literals: plan.Outer.Literals, User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Listed: s.Listed, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
 }
 
 // The numbers of an answer's columns: SELECT sex, count(*) FROM people GROUP BY sex tells a client that the first one is the column of

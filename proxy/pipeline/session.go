@@ -39,6 +39,7 @@ type Session struct {
 	Settings Settings
 	Cursors  []sandbox.Cursor // for pg_cursors and pg_prepared_statements
 	Prepared []*sandbox.Prepared
+	Listed   func() []plans.Variable // for pg_settings
 	Clients  func() []sandbox.Client // the sessions of the user, for pg_stat_activity
 	Last     func() *Last            // what dp.last shows, nil before the first answer; nil: nothing ever
 }
@@ -47,5 +48,5 @@ type Session struct {
 type Settings struct {
 	plans.Settings                   // the dp.* variables, search path and time zone, typed
 	MaxCost        *privacy.Rho      // dp.max_cost; nil: off
-	Variables      map[string]string // every variable by lower-case name, for current_setting() and pg_settings
+	Variables      map[string]string // every variable by lower-case name, for current_setting()
 }

@@ -85,8 +85,10 @@ func (v *variable) checkChoice(value string) (string, *pgerror.Failure) {
 var units = map[string]map[string]float64{
 	"ms":  {"us": 1e-3, "ms": 1, "s": 1e3, "min": 6e4, "h": 3.6e6, "d": 8.64e7},
 	"s":   {"us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400},
+	"B":   {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40},
 	"kB":  {"B": 1.0 / 1024, "kB": 1, "MB": 1 << 10, "GB": 1 << 20, "TB": 1 << 30},
 	"8kB": {"B": 1.0 / 8192, "kB": 1.0 / 8, "MB": 1 << 7, "GB": 1 << 17, "TB": 1 << 27},
+	"MB":  {"MB": 1, "GB": 1 << 10, "TB": 1 << 20},
 }
 
 func (v *variable) checkWhole(value string) (string, *pgerror.Failure) {

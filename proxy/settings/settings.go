@@ -7,9 +7,11 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -319,6 +321,34 @@ func (s *Settings) All() [][3]string {
 		out = append(out, [3]string{v.name, v.shown(s.Value(low)), v.about})
 	}
 	sort.Slice(out, func(i, j int) bool { return strings.ToLower(out[i][0]) < strings.ToLower(out[j][0]) })
+	return out
+}
+
+// kinds are what pg_settings calls the kinds of variables.
+var kinds = map[variableKind]string{boolean: "bool", whole: "integer", real: "real", choice: "enum"}
+
+// Listed are the rows of pg_settings, in whose units values are kept.
+func (s *Settings) Listed() []plans.Variable {
+	var out []plans.Variable
+	for low, v := range known {
+		row := plans.Variable{Name: v.name, Value: s.Value(low), Boot: v.standard, Reset: cmp.Or(s.started[low], s.given[low], v.standard), Unit: v.unit, Kind: cmp.Or(kinds[v.kind], "string"),
+			Choices: v.choices, About: v.about, Fixed: v.fixed}
+		if (v.kind == whole || v.kind == real) && !v.fixed {
+			row.Low, row.High = strconv.FormatFloat(v.low, 'g', -1, 64), strconv.FormatFloat(v.high, 'g', -1, 64)
+			if v.kind == whole {
+				row.Low, row.High = strconv.FormatInt(int64(v.low), 10), strconv.FormatInt(int64(v.high), 10)
+			}
+		}
+		out = append(out, row)
+	}
+	for name := range s.Variables() {
+		if known[name] == nil {
+			out = append(out, plans.Variable{Name: name, Value: s.Value(name), Reset: s.started[name], Kind: "string"})
+		}
+	}
+	slices.SortFunc(out, func(a, b plans.Variable) int {
+		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
 	return out
 }
 

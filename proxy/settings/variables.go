@@ -16,7 +16,7 @@ type variable struct {
 	standard string   // value of a new session
 	low      float64  // whole and real: the least and largest value
 	high     float64  //
-	unit     string   // whole: "ms", "s", "kB", "8kB"
+	unit     string   // whole: "ms", "s", "B", "kB", "8kB", "MB"
 	choices  []string // choice: the values
 	fixed    bool     // cannot be changed
 	reported bool     // the client is told of each change
@@ -121,7 +121,7 @@ var fixedVariables = []variable{
 	{name: "max_index_keys", standard: "32", fixed: true, about: "Most keys of an index."},
 	{name: "max_prepared_transactions", standard: "0", fixed: true, about: "Most prepared transactions."},
 	{name: "port", standard: "5432", fixed: true, about: "Port that is listened on."},
-	{name: "segment_size", standard: "1GB", fixed: true, about: "Pages in a file."},
+	{name: "segment_size", kind: whole, standard: "131072", unit: "8kB", fixed: true, about: "Pages in a file."},
 	{name: "server_encoding", standard: "UTF8", fixed: true, reported: true, about: "The server's character set."},
 	{name: "server_version", standard: serverVersion, fixed: true, reported: true, about: "The version of PostgreSQL that is spoken."},
 	{name: "server_version_num", standard: serverVersionNum, fixed: true, about: "The same as a number."},

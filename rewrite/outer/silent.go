@@ -58,12 +58,16 @@ func lateral(template string, alias *pg.Alias, change func(*pg.SelectStmt)) *pg.
 	return &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: true, Subquery: query, Alias: &pg.Alias{Aliasname: alias.GetAliasname()}}}
 }
 
-// silent replaces a call by one that is never made.
+// silent replaces a call by one that is never made, or by a constant of its type.
 func (t *writer) silent(n *pg.Node, call *pg.FuncCall) {
 	if t.bound[call] {
 		return
 	}
-	n.Node = t.expand("CASE WHEN false THEN NULL END", nil).Node
+	template := "CASE WHEN false THEN NULL END"
+	if text, ok := pgcatalog.Constant(lastName(call.GetFuncname())); ok {
+		template = "CASE WHEN false THEN NULL ELSE '" + text + "' END" // of the function's type
+	}
+	n.Node = t.expand(template, nil).Node
 	n.GetCaseExpr().GetArgs()[0].GetCaseWhen().Result = &pg.Node{Node: &pg.Node_FuncCall{FuncCall: proto.Clone(call).(*pg.FuncCall)}}
 }
 

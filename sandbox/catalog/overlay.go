@@ -35,6 +35,9 @@ func Overlay(p *policy.Policy, s sandbox.Session, name string) sandbox.Rows {
 		return rowsOf(schema, relation, record{"oid": oidTablespace, "spcname": "pg_default", "spcowner": OwnerOid},
 			record{"oid": int64(1664), "spcname": "pg_global", "spcowner": OwnerOid})
 	}
+	if name == "pg_catalog.pg_available_extensions" { // what every database has; those of the host are not here
+		return rowsOf(schema, relation, record{"name": "plpgsql", "default_version": "1.0", "installed_version": "1.0", "comment": "PL/pgSQL procedural language"})
+	}
 	if pgcatalog.Lookup(schema, relation) == nil {
 		return sandbox.Rows{}
 	}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +29,24 @@ func sessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows
 	case "pg_catalog.pg_database":
 		records = databases(p, s)
 	case "pg_catalog.pg_settings":
-		for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
-			v := s.Settings[k]
-			records = append(records, record{"name": shownName(k), "setting": v, "category": "Session", "short_desc": "", "context": "user",
-				"vartype": "string", "source": "session", "boot_val": v, "reset_val": v, "pending_restart": false})
+		for _, v := range s.Variables() {
+			r := record{"name": v.Name, "setting": v.Value, "unit": given(v.Unit), "category": "Session", "short_desc": v.About, "context": "user",
+				"vartype": v.Kind, "source": "session", "min_val": given(v.Low), "max_val": given(v.High), "boot_val": v.Boot, "reset_val": v.Reset,
+				"pending_restart": false}
+			if v.Fixed {
+				r["context"] = "internal"
+			}
+			if v.Value == v.Boot {
+				r["source"] = "default"
+			}
+			if v.Choices != nil {
+				list := make([]policy.Value, len(v.Choices))
+				for i, c := range v.Choices {
+					list[i] = c
+				}
+				r["enumvals"] = list
+			}
+			records = append(records, r)
 		}
 	case "pg_catalog.pg_stat_activity":
 		records = activity(s)
@@ -43,14 +56,12 @@ func sessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows
 	return rowsOf(schema, relation, records...), true
 }
 
-// mixedNames are the settings that PostgreSQL does not write in small letters.
-var mixedNames = map[string]string{"datestyle": "DateStyle", "intervalstyle": "IntervalStyle", "timezone": "TimeZone"}
-
-func shownName(setting string) string {
-	if name, mixed := mixedNames[setting]; mixed {
-		return name
+// given is a text, and NULL where it is empty.
+func given(text string) policy.Value {
+	if text == "" {
+		return nil
 	}
-	return setting
+	return text
 }
 
 func role(prefix, name string, oid int64, login bool) record {

@@ -170,7 +170,45 @@ func TestTornTemplate(t *testing.T) {
 	if err := os.Truncate(filepath.Join(kept[0], "global", "pg_control"), 0); err != nil {
 		t.Fatal(err)
 	}
+	ofKilled := kept[0] + "-" + prefix + "0"
+	if err := os.Mkdir(ofKilled, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if got := one(t, dial(t, start(t)), "SELECT 'healed'"); got != "healed" {
 		t.Error(got)
+	}
+	if _, err := os.Stat(ofKilled); !os.IsNotExist(err) {
+		t.Errorf("what a killed process was about to keep is left: %v", err)
+	}
+}
+
+// TestOldPrograms: programs of a version that the sandbox does not run on are passed over, and named where there are no others.
+func TestOldPrograms(t *testing.T) {
+	old := t.TempDir()
+	for _, name := range []string{"initdb", "postgres"} {
+		if err := os.WriteFile(filepath.Join(old, name), []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 12.22'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Programs(old); !errors.Is(err, ErrNoPrograms) || !strings.Contains(err.Error(), old) || !strings.Contains(err.Error(), "12.22") {
+		t.Error(err)
+	}
+	t.Setenv("PATH", old+":"+os.Getenv("PATH"))
+	if dir, err := Programs(""); dir == old || err != nil && !strings.Contains(err.Error(), "12.22") {
+		t.Error(dir, err)
+	}
+}
+
+// TestNameless: a user id without a name is told why no cluster starts under it.
+func TestNameless(t *testing.T) {
+	if me, err := nameOf(os.Geteuid()); err != nil || me == "" {
+		t.Error(me, err)
+	}
+	id, err := ownUID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nameOf(int(id)); err == nil || !strings.Contains(err.Error(), "has no name here") || !strings.Contains(err.Error(), "sandbox.url") {
+		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -57,7 +58,7 @@ func (s *Server) initialise(kept bool) error {
 	if err := os.RemoveAll(s.data()); err != nil {
 		return err
 	}
-	me, err := user.Current()
+	me, err := nameOf(os.Geteuid())
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (s *Server) initialise(kept bool) error {
 		return err
 	}
 	for name, text := range map[string]string{"postgresql.conf": settings, "postgresql.auto.conf": "", "pg_hba.conf": "local all " + Role + " peer map=parent\n",
-		"pg_ident.conf": "parent \"" + strings.ReplaceAll(me.Username, `"`, `""`) + "\" " + Role + "\n"} {
+		"pg_ident.conf": "parent \"" + strings.ReplaceAll(me, `"`, `""`) + "\" " + Role + "\n"} {
 		if err := os.WriteFile(filepath.Join(s.data(), name), []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -79,6 +80,15 @@ func (s *Server) initialise(kept bool) error {
 		return err
 	}
 	return give(s.process.Dir, s.owner)
+}
+
+// nameOf returns the name of a user. initdb, and peer authentication, refuse a user id without one, as containers run under.
+func nameOf(id int) (string, error) {
+	u, err := user.LookupId(strconv.Itoa(id))
+	if err != nil {
+		return "", fmt.Errorf("user id %d has no name here, and PostgreSQL starts for none without: run dpproxy as a user that /etc/passwd lists, or name a server by sandbox.url (%w)", id, err)
+	}
+	return u.Username, nil
 }
 
 // give gives a directory and all that is in it to the user that the server runs as.
@@ -104,6 +114,7 @@ func (s *Server) template(keep bool) (string, error) {
 		return s.make()
 	}
 	kept := filepath.Join(root, "dpproxy", "postgres-"+hex.EncodeToString(of[:8]))
+	s.sweep(filepath.Dir(kept))
 	if keep && own(kept) {
 		return kept, nil
 	}
@@ -117,6 +128,17 @@ func (s *Server) template(keep bool) (string, error) {
 		_ = os.RemoveAll(moving) // it cannot be kept, or another process was faster
 	}
 	return made, nil
+}
+
+// sweep removes copies on their way to be kept whose processes are gone, as their own directories are.
+func (s *Server) sweep(dir string) {
+	copies, _ := filepath.Glob(filepath.Join(dir, "postgres-*-"+prefix+"*"))
+	for _, path := range copies {
+		_, of, _ := strings.Cut(filepath.Base(path), "-"+prefix)
+		if _, err := os.Stat(filepath.Join(filepath.Dir(s.process.Dir), prefix+of)); errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(path)
+		}
+	}
 }
 
 // own reports whether a path is a directory of this user's that nobody else may enter.

@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/internal/daemon"
 )
@@ -34,21 +37,35 @@ func Programs(bin string) (string, error) {
 			}
 		}
 	}
+	missing := ErrNoPrograms
 	for _, dir := range list {
-		if daemon.Executable(filepath.Join(dir, "initdb")) && daemon.Executable(filepath.Join(dir, "postgres")) {
+		if !daemon.Executable(filepath.Join(dir, "initdb")) || !daemon.Executable(filepath.Join(dir, "postgres")) {
+			continue
+		}
+		out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
+		if n := firstNumber(string(out)); err == nil && n >= oldest {
 			return dir, nil
 		}
-	}
-	return "", ErrNoPrograms
-}
-
-// version is the number in a folder's name, such as /usr/lib/postgresql/15/bin.
-func version(dir string) int {
-	name := filepath.Base(filepath.Dir(dir))
-	for i := range name {
-		if n, err := strconv.Atoi(name[i:]); err == nil && n > 0 {
-			return n
+		if missing == ErrNoPrograms {
+			missing = fmt.Errorf("%w; those in %s are %q", ErrNoPrograms, dir, cmp.Or(strings.TrimSpace(string(out)), "of no version that they tell"))
 		}
 	}
-	return 0
+	return "", missing
+}
+
+// oldest is the oldest version of PostgreSQL that the sandbox runs on.
+const oldest = 15
+
+// version is the number in a folder's name, such as /usr/lib/postgresql/15/bin.
+func version(dir string) int { return firstNumber(filepath.Base(filepath.Dir(dir))) }
+
+// firstNumber is the first whole number in a text, or 0 if there is none.
+func firstNumber(text string) int {
+	digits := strings.TrimLeftFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+	if end >= 0 {
+		digits = digits[:end]
+	}
+	n, _ := strconv.Atoi(digits)
+	return n
 }

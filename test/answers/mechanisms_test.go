@@ -116,7 +116,7 @@ func (row mechanismRow) walk(t *testing.T, w *kit.Wire, sql string) (plan string
 			t.Errorf("%s: EXPLAIN of %s does not say %q:\n%.1500s", row.section, sql, says, plan)
 		}
 	}
-	cost, _, _ := strings.Cut(strings.TrimPrefix(plan, "Cost: "), "\n")
+	cost, _, _ := strings.Cut(strings.TrimPrefix(plan, "Cost: "), "  (cost=")
 	before := w.Spent()
 	a = w.Ask(sql)
 	switch note := strings.Join(a.Notes, "\n"); {

@@ -78,23 +78,28 @@ type script struct {
 	run, probe []string
 }
 
+// jdbcJar is pgjdbc as Debian has it; spark_client.py finds it by CLIENTS_PGJDBC.
 const jdbcJar = "/usr/share/java/postgresql.jar"
 
 // clientsDir is where scripts/clients installs what comes from PyPI and npm; empty outside `make clients`.
 var clientsDir = os.Getenv("DPPROXY_CLIENTS")
 
-// pythonScripts are run by each Python that has their modules.
-var pythonScripts = []struct{ name, file, modules string }{
-	{"psql", "psql_client.py", "shutil; assert shutil.which('psql')"},
-	{"psycopg2", "psycopg2_client.py", "psycopg2"},
-	{"psycopg", "psycopg_client.py", "psycopg"},
-	{"asyncpg", "asyncpg_client.py", "asyncpg"},
-	{"sqlalchemy", "sqlalchemy_client.py", "sqlalchemy, psycopg2"},
-	{"django", "django_client.py", "django, psycopg"},
-	{"pgcli", "pgcli_client.py", "pgcli"},
-	{"ibis", "ibis_client.py", "ibis.backends.postgres"},
-	{"polars", "polars_client.py", "polars, psycopg"},
-	{"pyodbc", "odbc_client.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"},
+// pythonScripts are run by each Python that has their modules: Debian's too where scripts/clients installs Debian's.
+var pythonScripts = []struct {
+	name, file, modules string
+	pypi                bool // it comes from PyPI alone
+}{
+	{"psql", "psql_client.py", "shutil; assert shutil.which('psql')", false},
+	{"psycopg2", "psycopg2_client.py", "psycopg2", false},
+	{"psycopg", "psycopg_client.py", "psycopg", false},
+	{"asyncpg", "asyncpg_client.py", "asyncpg", false},
+	{"pg8000", "pg8000_client.py", "pg8000.native", true},
+	{"sqlalchemy", "sqlalchemy_client.py", "sqlalchemy, psycopg2", false},
+	{"django", "django_client.py", "django, psycopg", true},
+	{"pgcli", "pgcli_client.py", "pgcli", true},
+	{"ibis", "ibis_client.py", "ibis.backends.postgres", true},
+	{"polars", "polars_client.py", "polars, psycopg", true},
+	{"pyodbc", "odbc_client.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()", false},
 }
 
 // clientScripts run in testdata/clients. The Debian packages are for the interpreter in /usr/bin.
@@ -102,7 +107,7 @@ func clientScripts() []script {
 	var all []script
 	python := func(path, where string) {
 		for _, s := range pythonScripts {
-			if s.name != "psql" || where == "" {
+			if where == "" && !(s.pypi && clientsDir != "") || where != "" && s.name != "psql" {
 				all = append(all, script{s.name + where, []string{path, s.file}, []string{path, "-c", "import " + s.modules}})
 			}
 		}
@@ -128,6 +133,8 @@ func clientScripts() []script {
 		script{"RPostgreSQL", []string{"Rscript", "r_client.R"}, []string{"Rscript", "-e", "library(RPostgreSQL)"}})
 	if clientsDir != "" {
 		dbt := filepath.Join(clientsDir, "dbt", "bin", "python")
+		duckdb := filepath.Join(clientsDir, "duckdb", "bin", "python")
+		spark := filepath.Join(clientsDir, "spark", "bin", "python")
 		pgadmin := filepath.Join(clientsDir, "pgadmin", "bin", "python")
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
 		jars := filepath.Join(clientsDir, "java", "*")
@@ -135,6 +142,8 @@ func clientScripts() []script {
 			script{"jooq", []string{"java", "-cp", jars, "JooqClient.java"}, []string{"sh", "-c", "java --version && ls " + filepath.Join(clientsDir, "java") + "/jooq-codegen-*"}},
 			script{"hibernate", []string{"sh", "-c", `d=$(mktemp -d) && javac -cp "$0" -d "$d" HibernateClient.java && java -cp "$d:$0" HibernateClient; s=$?; rm -r "$d"; exit $s`, jars},
 				[]string{"sh", "-c", "javac --version && ls " + filepath.Join(clientsDir, "java") + "/hibernate-core-*"}},
+			script{"DuckDB's postgres scanner", []string{duckdb, "duckdb_client.py"}, []string{duckdb, "-c", "import duckdb, duckdb_extension_postgres_scanner"}},
+			script{"Spark's JDBC", []string{spark, "spark_client.py"}, []string{"sh", "-c", `java --version && "$0" -c "import pyspark" && test -r "$CLIENTS_PGJDBC"`, spark}},
 			script{"dbt", []string{dbt, "dbt_client.py"}, []string{dbt, "-c", "import dbt.adapters.postgres"}},
 			script{"tokio-postgres", []string{filepath.Join(clientsDir, "rust_client"), "tokio"}, []string{"test", "-x", filepath.Join(clientsDir, "rust_client")}},
 			script{"sqlx", []string{filepath.Join(clientsDir, "rust_client"), "sqlx"}, []string{"test", "-x", filepath.Join(clientsDir, "rust_client")}},
@@ -166,7 +175,7 @@ func TestClients(t *testing.T) {
 	var table []string
 	for _, side := range sides {
 		p, env := clientsProxy(t, side == "postgres")
-		env = append(env, "CLIENTS_SIDE="+side)
+		env = append(env, "CLIENTS_SIDE="+side, "CLIENTS_PGJDBC="+jdbcJar)
 		for _, mode := range []string{"verify-full", "disable"} {
 			if t.Run(side+"/pgx "+mode, func(t *testing.T) { pgxModes(t, env, mode) }) && mode == "disable" {
 				table = append(table, fmt.Sprintf("| %s | pgx | of go.mod | yes | yes | yes | yes | yes | – |", side))

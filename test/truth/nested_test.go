@@ -69,6 +69,8 @@ var nestedOnce = []string{
 	`SELECT product, count(*) AS n FROM (SELECT who, product FROM calls INTERSECT SELECT v.person_id, i.product FROM items i JOIN visits v ON v.visit = i.visit) t GROUP BY 1 HAVING count(*) > 0`,
 	`SELECT product, count(*) AS n FROM (SELECT who, product FROM calls UNION SELECT v.person_id, i.product FROM items i JOIN visits v ON v.visit = i.visit) t GROUP BY 1 HAVING count(*) > 0`,
 	`SELECT count(p) AS n FROM people p LEFT JOIN visits v ON v.person_id = p.person_id`,
+	`SELECT count(v.person_id) AS n, count(v) AS v, count(c) AS c FROM people p LEFT JOIN (calls c LEFT JOIN visits v ON v.person_id = c.who AND v.ward = 'A') ON c.who = p.person_id`,
+	`SELECT count(*) AS n FROM people p LEFT JOIN (calls c LEFT JOIN visits v ON v.person_id = c.who AND v.ward = 'A') ON c.who = p.person_id WHERE v.person_id IS NULL`,
 	`SELECT count(DISTINCT person_id) AS n FROM visits v LEFT JOIN (SELECT person_id FROM people WHERE age > 4) p USING (person_id)`,
 	`SELECT count(*) AS n FROM (SELECT person_id, age FROM people EXCEPT SELECT person_id, age FROM people WHERE age > 4) t`,
 }

@@ -13,6 +13,19 @@ var regressions = []struct {
 	schema, sql, roles string
 	refused            string // where a refusal is the honest answer yet: its text
 }{
+	// A whole row is a value, and NULL where an outer join has left none; a key of a join's right side is NULL by its own join.
+	{"shop", `SELECT count(c), count(o), count(o.*) FROM customer c LEFT JOIN orders o ON o.customer_id = c.customer_id`, "ccc", ""},
+	{"shop", `SELECT count(o), count(l), count(l.order_id) FROM customer c LEFT JOIN (orders o LEFT JOIN lineitem l ON l.order_id = o.order_id AND l.line_no > 2) ON o.customer_id = c.customer_id`, "ccc", ""},
+	{"shop", `SELECT count(*) FROM customer c LEFT JOIN (orders o LEFT JOIN lineitem l ON l.order_id = o.order_id AND l.line_no > 2) ON o.customer_id = c.customer_id WHERE l.order_id IS NULL`, "c", ""},
+	{"shop", `SELECT count(t), count(c) FROM customer c LEFT JOIN (SELECT customer_id, count(*) AS n FROM orders WHERE total > 300 GROUP BY 1) t USING (customer_id)`, "cc", ""},
+	{"shop", `SELECT count(p), count(l) FROM lineitem l LEFT JOIN product p ON p.product_id = l.product_id AND p.list_price > 50`, "cc", ""},
+	{"shop", `SELECT count(a), count(b) FROM customer a FULL JOIN orders b USING (customer_id)`, "cc", ""},
+	{"shop", `SELECT n, count(*) FROM (SELECT c.customer_id, count(o) AS n FROM customer c LEFT JOIN orders o ON o.customer_id = c.customer_id AND o.total > 200 GROUP BY 1) x GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT row_to_json(t)::text FROM (SELECT tier FROM (SELECT tier, count(*) FROM customer GROUP BY 1 HAVING count(*) > 0) s) t`, "v", ""},
+	{"shop", `SELECT t.tier, (t).count FROM (SELECT tier, count(*) FROM customer GROUP BY 1 HAVING count(*) > 0) t WHERE t IS NOT NULL`, "kc", ""},
+	// Names of the query around a sub-query, of lists too.
+	{"shop", `SELECT name, (SELECT count(*) FROM customer WHERE country = name) FROM (VALUES ('de', 1), ('fr', 2)) v(name, pop)`, "kc", ""},
+	{"shop", `WITH v AS (VALUES ('de'), ('fr')) SELECT column1, (SELECT count(*) FROM customer WHERE country = column1) FROM (SELECT * FROM v) w`, "kc", ""},
 	// Numbers are written by templates.
 	{"shop", `SELECT to_char(priority, 'FM00'), to_char(100.0 * count(*) / sum(count(*)) OVER (), '990.0%'), to_char(sum(total), 'FM999,999,990.00') FROM orders GROUP BY 1 HAVING count(*) > 0`, "kvv", ""},
 	{"shop", `SELECT count(*) FROM orders WHERE to_number(to_char(priority, '9'), '9') > 2`, "c", ""},

@@ -43,7 +43,7 @@ async function main() {
   const types = people.columns.map((c) => `${c.name} ${c.type}${c.isNullable ? '' : ' not null'}`).sort().join(', ')
   check(types, types.includes('age integer') && types.includes('hired date') && types.includes('sex text not null'))
   check('comments', /0 to 109/.test(people.columns.find((c) => c.name === 'age').comment) && /private/.test(people.comment))
-  check('keys', people.primaryColumns.length === 0 && people.foreignKeys.length === 0 && people.indices.length === 0 && people.checks.length === 0)
+  check('keys', people.primaryColumns.map((c) => c.name).join() === 'person_id' && people.foreignKeys.length === 0 && people.indices.length === 0 && people.checks.length === 0)
   check('names', (await runner.hasTable('people')) && !(await runner.hasTable('nobody')) && (await runner.hasColumn('people', 'age')) &&
     (await runner.hasSchema('public')) && (await runner.getCurrentDatabase()) === e.PGDATABASE && (await runner.getCurrentSchema()) === 'public')
   check('views', (await runner.getViews([])).length === 0)

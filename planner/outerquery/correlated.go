@@ -1,4 +1,4 @@
-package bind
+package outerquery
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
@@ -14,25 +15,51 @@ import (
 // Names that only an enclosing query has. In SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) FROM people p the
 // sub-query would be counted for each row of people, which is no single question: it is refused as that, and not for an unknown name.
 
-// Around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
+// around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
 // that query, which is no single question, and what is wrong is not the name.
-func (b *Binder) Around(refusal *refuse.Refusal) *refuse.Refusal {
+func (b *Query) around(refusal *refuse.Refusal) *refuse.Refusal {
 	if refusal != nil && refusal.ID == refuse.UnknownFunction.ID && refusal.Hint == refuse.UnknownFunction.Hint {
 		return b.otherwiseNamed(refusal)
 	}
 	if refusal != nil && refusal.ID == semantics.UnknownColumn.ID && refusal.Hint == semantics.UnknownColumn.Hint {
 		b.otherwiseNamed(refusal)
 	}
-	if refusal == nil || refusal.Position == 0 || refusal.ID != UnknownAlias.ID && refusal.ID != semantics.UnknownColumn.ID {
+	if refusal == nil || refusal.Position == 0 || refusal.ID != bind.UnknownAlias.ID && refusal.ID != semantics.UnknownColumn.ID {
 		return refusal
 	}
-	words, enclosing := reference(b.Top.ProtoReflect(), int32(refusal.Position-1))
-	for _, sel := range enclosing[:max(len(enclosing)-1, 0)] {
-		if len(words) > 0 && b.shows(sel, words, int32(refusal.Position-1)) {
-			return CountedAround.At(refusal.Position-1, words[len(words)-1])
+	place := int32(refusal.Position - 1)
+	words, enclosing := reference(b.Top.ProtoReflect(), place)
+	if len(words) == 0 {
+		return refusal
+	}
+	w := walkOf(b.Binder, false)
+	w.without = func(sel *pg.SelectStmt) bool { return holdsPlace(sel, place) }
+	for i, sel := range enclosing {
+		w = w.inside(sel)
+		for _, n := range sel.FromClause {
+			w.item(n)
+		}
+		switch last := i == len(enclosing)-1; {
+		case !last && w.shows(words):
+			return bind.CountedAround.At(refusal.Position-1, words[len(words)-1])
+		case last && len(words) == 1 && w.names(words[0]):
+			return semantics.NoForm.At(refusal.Position-1, "a whole row")
 		}
 	}
 	return refusal
+}
+
+// names reports whether a relation in sight has an alias, of those whose columns may be named.
+func (s *sight) names(alias string) bool {
+	return slices.ContainsFunc(s.relations, func(r relation) bool { return r.alias == alias && (r.known || len(r.columns) > 0) })
+}
+
+// shows reports whether a relation in sight answers to a name.
+func (s *sight) shows(words []string) bool {
+	if len(words) > 1 {
+		return s.names(words[len(words)-2])
+	}
+	return s.find(words) != nil
 }
 
 // reference is the column reference at a place, and the SELECTs that it stands in, the outermost first.
@@ -61,47 +88,6 @@ func holdsPlace(sel *pg.SelectStmt, place int32) (held bool) {
 	return held
 }
 
-// shows tells whether a relation in the FROM clause of a SELECT answers to the name, beside the one that the name stands in.
-func (b *Binder) shows(sel *pg.SelectStmt, words []string, place int32) (shown bool) {
-	column, qualifier := words[len(words)-1], ""
-	if len(words) > 1 {
-		qualifier = words[len(words)-2]
-	}
-	var visit func(n *pg.Node)
-	visit = func(n *pg.Node) {
-		if j := n.GetJoinExpr(); j != nil {
-			visit(j.Larg)
-			visit(j.Rarg)
-		}
-		v, sub, f := n.GetRangeVar(), n.GetRangeSubselect(), n.GetRangeFunction()
-		if sub != nil && holdsPlace(sub.Subquery.GetSelectStmt(), place) {
-			return
-		}
-		alias := v.GetAlias().GetAliasname() + sub.GetAlias().GetAliasname() + f.GetAlias().GetAliasname()
-		if alias == "" {
-			alias = v.GetRelname()
-		}
-		if qualifier != "" {
-			shown = shown || alias == qualifier
-			return
-		}
-		if v != nil {
-			t := b.Context.Dataset.Table(v.Schemaname, v.Relname)
-			shown = shown || t != nil && t.Column(column) != nil
-		}
-		if names := ast.Strings(f.GetAlias().GetColnames()); f != nil { // generate_series(1, 3) AS n has a column n
-			shown = shown || slices.Contains(names, column) || len(names) == 0 && alias == column
-		}
-		for _, target := range sub.GetSubquery().GetSelectStmt().GetTargetList() {
-			shown = shown || ast.Label(target.GetResTarget()) == column
-		}
-	}
-	for _, n := range sel.FromClause {
-		visit(n)
-	}
-	return shown
-}
-
 // otherNames are what PostgreSQL calls functions of other databases.
 var otherNames = map[string]string{
 	"var": "var_samp(x), which variance(x) is too, or var_pop(x)", "std": "stddev_samp(x) or stddev_pop(x)", "stdev": "stddev_samp(x)",
@@ -116,7 +102,7 @@ var otherNames = map[string]string{
 
 // otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database, or whose first
 // argument is no column but a word there.
-func (b *Binder) otherwiseNamed(refusal *refuse.Refusal) *refuse.Refusal {
+func (b *Query) otherwiseNamed(refusal *refuse.Refusal) *refuse.Refusal {
 	ast.Each(b.Top.ProtoReflect(), func(m protoreflect.Message) {
 		f, ok := m.Interface().(*pg.FuncCall)
 		if !ok || len(f.Funcname) != 1 {
