@@ -154,8 +154,8 @@ func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.No
 	return privacy.Published(noisy), nil
 }
 
-// reads has do read from the connection for reading, which belongs to one caller at a time, within patience. After an error another
-// connection is opened.
+// reads has do read from the connection for reading, which belongs to one caller at a time, within patience. After an
+// error another connection is opened.
 func reads[T any](f *keeper, do func(store.Store) (T, error)) (T, error) {
 	out, err := deadline.Call(f.reading, patience, func() (none T, _ error) {
 		s, err := f.openReader(context.Background())

@@ -7,8 +7,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Drawing is by what a paid measurement becomes a release. Of the fields behind Weigh at most one is set, which names the mechanism; with
-// none it is Release, or Open where the Spec goes on. The claim and the proof are those of the mechanism.
+// Drawing is by what a paid measurement becomes a release. Of the fields behind Weigh at most one is set, which names
+// the mechanism; with none it is Release, or Open where the Spec goes on. The claim and the proof are those of the
+// mechanism.
 type Drawing struct {
 	Spec   Spec
 	Place  Placement

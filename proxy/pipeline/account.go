@@ -54,8 +54,8 @@ func (a *account) ownTables(ctx context.Context, s *Session, plan *plans.Plan) (
 	return tables, nil
 }
 
-// ownRows are the rows of dp.budget, dp.charges, dp.releases or dp.last; dp.tables and dp.columns come from the policy, so the
-// sandbox makes them itself.
+// ownRows are the rows of dp.budget, dp.charges, dp.releases or dp.last; dp.tables and dp.columns come from the policy,
+// so the sandbox makes them itself.
 func (a *account) ownRows(ctx context.Context, s *Session, name string) (rows [][]policy.Value, made bool, err error) {
 	if s.Dataset == nil {
 		return nil, true, nil
@@ -111,7 +111,8 @@ func (a *account) budgetRows(ctx context.Context, s *Session) ([][]policy.Value,
 	return rows, nil
 }
 
-// budgetRows are the rows of an account in dp.budget: one, and under either accountant one for each of its two conditions.
+// budgetRows are the rows of an account in dp.budget: one, and under either accountant one for each of its two
+// conditions.
 func budgetRows(d *policy.Dataset, user string, b ledger.Balance) (rows [][]policy.Value) {
 	row := func(accountant string, amount func(privacy.Cost) policy.Value) {
 		ends, lifeSpent, lifeLimit := policy.Value(nil), policy.Value(nil), policy.Value(nil)
@@ -201,10 +202,10 @@ func decimalValue(text string) policy.Value {
 	return policy.Numeric{Coefficient: n, Scale: int32(len(fraction))}
 }
 
-// Tools drop notices, so SELECT cost, remaining, error FROM dp.last shows what the notice of the session's last answer said, in
-// one row: what it cost, what was left then, how far its counts may be off. It is what the notice is made of: the plan, the charge and
-// the analyst's own account, never a released or a true value. What has no notice (catalogs, dp.*) leaves it as it is, so that asking
-// for it does not change it.
+// Tools drop notices, so SELECT cost, remaining, error FROM dp.last shows what the notice of the session's last answer
+// said, in one row: what it cost, what was left then, how far its counts may be off. It is what the notice is made of:
+// the plan, the charge and the analyst's own account, never a released or a true value. What has no notice (catalogs,
+// dp.*) leaves it as it is, so that asking for it does not change it.
 
 // Last is what is known of an answer beside its rows.
 type Last struct {
@@ -241,8 +242,9 @@ func (l *Last) tell(told []Notice) {
 	}
 }
 
-// lastRows: cost, remaining, budget, error, confidence, notice, detail. Amounts are ε under the pure accountant, ρ under zCDP, as in
-// dp.budget, and under either in the unit of the cost; remaining is what was left when it was charged, of what was free what is left now. Before the first answer all is NULL.
+// lastRows: cost, remaining, budget, error, confidence, notice, detail. Amounts are ε under the pure accountant, ρ
+// under zCDP, as in dp.budget, and under either in the unit of the cost; remaining is what was left when it was
+// charged, of what was free what is left now. Before the first answer all is NULL.
 func (a *account) lastRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
 	var l *Last
 	if s.Last != nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// releases draws, saves and asks releases. All of them have one life: a measure is priced (Item), its rows are read when plans.Measure.Reads
-// says, it is drawn as plans.Measure.Drawing says, saved, and read (read.go) or asked (live.go).
+// releases draws, saves and asks releases. All of them have one life: a measure is priced (Item), its rows are read
+// when plans.Measure.Reads says, it is drawn as plans.Measure.Drawing says, saved, and read (read.go) or asked
+// (live.go).
 type releases struct {
 	database *database
 	ledger   ledger.Ledger
@@ -29,8 +30,8 @@ type releases struct {
 
 // Item is a measure as the ledger is asked for it.
 func Item(m *plans.Measure) ledger.Item {
-	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
-		Shared: m.Shared, Cost: m.Cost, Spec: m.Paid(), Described: m.Describe()}
+	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name,
+		Table: m.Table.Schema + "." + m.Table.Name, Shared: m.Shared, Cost: m.Cost, Spec: m.Paid(), Described: m.Describe()}
 	if r := m.Refinement; r != nil {
 		it.Ladder = ledger.Ladder{Finest: r.Top, Level: r.Level, From: r.From}
 	}
@@ -40,8 +41,8 @@ func Item(m *plans.Measure) ledger.Item {
 	return it
 }
 
-// queried are the measures whose SQL a measure of a plan has run: of a release that grows its last step, whatever has been drawn already;
-// of a run of alarms its questions.
+// queried are the measures whose SQL a measure of a plan has run: of a release that grows its last step, whatever has
+// been drawn already; of a run of alarms its questions.
 func queried(plan *plans.Plan, i int) (list []*plans.Measure, err error) {
 	m := plan.Measures[i]
 	switch m.Reads() {
@@ -61,8 +62,11 @@ func queried(plan *plans.Plan, i int) (list []*plans.Measure, err error) {
 	return list, err
 }
 
-// loadHeld reads what a measure refines, and of which moment its rows are, before anything is charged: after the charge there is always an answer.
-func (r *releases) loadHeld(ctx context.Context, s *Session, m *plans.Measure) (held *mechanisms.Held, asOf int64, _ error) {
+// loadHeld reads what a measure refines, and of which moment its rows are, before anything is charged: after the charge
+// there is always an answer.
+func (r *releases) loadHeld(
+	ctx context.Context, s *Session, m *plans.Measure,
+) (held *mechanisms.Held, asOf int64, _ error) {
 	if !m.Refines() {
 		return nil, 0, nil
 	}
@@ -80,9 +84,11 @@ func (r *releases) loadHeld(ctx context.Context, s *Session, m *plans.Measure) (
 	return nil, 0, errLedger
 }
 
-// draw runs one paid measure, draws its release and saves that. A fault in it is no reason not to answer the others, which are paid for
-// too (privacy rule 5).
-func (r *releases) draw(ctx context.Context, x *execution, m *plans.Measure, rows trueCounts, held *mechanisms.Held, receipt *ledger.Receipt) (id int64, err error) {
+// draw runs one paid measure, draws its release and saves that. A fault in it is no reason not to answer the others,
+// which are paid for too (privacy rule 5).
+func (r *releases) draw(
+	ctx context.Context, x *execution, m *plans.Measure, rows trueCounts, held *mechanisms.Held, receipt *ledger.Receipt,
+) (id int64, err error) {
 	defer rows.over()
 	defer r.database.recovered(ctx, &err)
 	var truth privacy.Sensitive[[]privacy.Group]
@@ -101,7 +107,9 @@ func (r *releases) draw(ctx context.Context, x *execution, m *plans.Measure, row
 	d.Held, d.Save = held, func(step []byte) error { return r.extend(one.by, id, step) }
 	var out mechanisms.Drawn
 	ended := spans.Begin(ctx, spans.Noise, spans.Table(m.Table.Name), spans.Kind(m.Kind))
-	r.database.workers.Draw(x.User, func() { out, err = onStep(d, truth, r.randomness(x.Session), x.Policy.Server.Timing.Fresh) })
+	r.database.workers.Draw(x.User, func() {
+		out, err = onStep(d, truth, r.randomness(x.Session), x.Policy.Server.Timing.Fresh)
+	})
 	ended()
 	if err != nil {
 		r.log.ErrorContext(ctx, "no release was drawn", "kind", m.Kind, "table", m.Table.Name, "error", err)
@@ -127,24 +135,29 @@ func (r *releases) randomness(s *Session) io.Reader {
 
 // onStep draws. What it takes to choose, to find keys or to make up rows depends on the scores that the rows have (how
 // often a candidate is drawn anew): then its end is a multiple of step, as that of the query was.
-func onStep(d mechanisms.Drawing, truth privacy.Sensitive[[]privacy.Group], random io.Reader, step time.Duration) (mechanisms.Drawn, error) {
+func onStep(
+	d mechanisms.Drawing, truth privacy.Sensitive[[]privacy.Group], random io.Reader, step time.Duration,
+) (mechanisms.Drawn, error) {
 	begun := time.Now()
 	out, err := d.Draw(truth, random)
-	if step > 0 && (mechanisms.Is[*mechanisms.Choice](d.Spec) || mechanisms.Is[*mechanisms.Synthetic](d.Spec) || d.Keys != nil) {
+	scores := mechanisms.Is[*mechanisms.Choice](d.Spec) || mechanisms.Is[*mechanisms.Synthetic](d.Spec) || d.Keys != nil
+	if step > 0 && scores {
 		moment.Until(moment.Next(begun, step), nil)
 	}
 	return out, err
 }
 
-// savePatience is how long the drawn releases of a statement wait together for a ledger that is away: as long as a standby takes to be
-// promoted. The charge is durable by then, so what is given up here is paid and lost.
+// savePatience is how long the drawn releases of a statement wait together for a ledger that is away: as long as a
+// standby takes to be promoted. The charge is durable by then, so what is given up here is paid and lost.
 const (
 	savePatience = time.Minute
 	savePause    = 2 * time.Second // at most, between two tries
 )
 
 // save saves what was drawn. Saving again stores the same draw, never another one.
-func (r *releases) save(ctx context.Context, x *execution, receipt *ledger.Receipt, d mechanisms.Drawn) (id int64, err error) {
+func (r *releases) save(
+	ctx context.Context, x *execution, receipt *ledger.Receipt, d mechanisms.Drawn,
+) (id int64, err error) {
 	defer spans.Begin(ctx, spans.Save)()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, savePause) {
 		if id, err = r.ledger.Save(ctx, receipt, d); err == nil {
@@ -166,11 +179,13 @@ func (r *releases) save(ctx context.Context, x *execution, receipt *ledger.Recei
 
 // behind reports whether a release that the plan reads has not grown far enough.
 func (r *releases) behind(plan *plans.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return m.Held && r.ledger.Grown(m.HeldID) < m.Through() })
+	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool {
+		return m.Held && m.Through() > 0 && r.ledger.Grown(m.HeldID) < m.Through()
+	})
 }
 
-// growAll grows every release of a plan that grows to the cells that are closed by the plan's time: it is done by whoever reads it
-// first on that day. Growing costs nothing and is not told to anybody (privacy rule 1).
+// growAll grows every release of a plan that grows to the cells that are closed by the plan's time: it is done by
+// whoever reads it first on that day. Growing costs nothing and is not told to anybody (privacy rule 1).
 func (r *releases) growAll(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) error {
 	for i, m := range plan.Measures {
 		if m.Reads() != plans.EachStep {

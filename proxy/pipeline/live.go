@@ -15,10 +15,11 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// Online releases and runs of alarms are asked one question after the other. Their mechanism lives in this process from its first question
-// on, which alone knows its noisy threshold and, of an online release, the sealed cells. Each hard answer, each yes, is a step in the ledger
-// before it is sent; an easy one, a no, is nothing to be remembered. After a restart the first question goes on from the steps: one
-// more step, which takes an update or a yes, is durable before the database is asked again (privacy rule 18; docs/adr/0030).
+// Online releases and runs of alarms are asked one question after the other. Their mechanism lives in this process from
+// its first question on, which alone knows its noisy threshold and, of an online release, the sealed cells. Each hard
+// answer, each yes, is a step in the ledger before it is sent; an easy one, a no, is nothing to be remembered. After a
+// restart the first question goes on from the steps: one more step, which takes an update or a yes, is durable before
+// the database is asked again (privacy rule 18; docs/adr/0030).
 
 // live are the mechanisms that live, by the ledger's id. There is one of each.
 type live struct {
@@ -27,8 +28,8 @@ type live struct {
 	byID   map[int64]*instance
 }
 
-// instance is one of them. Who asks it holds it, for as long as the database takes; who only plans waits for that no longer than her
-// client does.
+// instance is one of them. Who asks it holds it, for as long as the database takes; who only plans waits for that no
+// longer than her client does.
 type instance struct {
 	locked chan struct{}   // of one element, which is there while somebody asks
 	asked  mechanisms.Live // nil: not begun, or lost
@@ -49,7 +50,8 @@ func (i *instance) lock(ctx context.Context) error {
 	}
 }
 
-// lockFor is lock for who asks it. Its steps are hers from now on: of a group's, whoever has opened it may have left since.
+// lockFor is lock for who asks it. Its steps are hers from now on: of a group's, whoever has opened it may have left
+// since.
 func (i *instance) lockFor(ctx context.Context, s *Session) error {
 	if err := i.lock(ctx); err != nil {
 		return err
@@ -60,7 +62,8 @@ func (i *instance) lockFor(ctx context.Context, s *Session) error {
 
 func (i *instance) unlock() { <-i.locked }
 
-// of is the instance of an id. One that is not there may be about to be: whoever took it for lost would begin a second one.
+// of is the instance of an id. One that is not there may be about to be: whoever took it for lost would begin a second
+// one.
 func (l *live) of(id int64) *instance {
 	if one := l.known(id); one != nil {
 		return one
@@ -90,7 +93,8 @@ func (l *live) put(id int64, one *instance) {
 	l.byID[id] = one
 }
 
-// opening keeps others from taking an instance for lost that is being saved, until what it returns is called: then it has its id, or 0.
+// opening keeps others from taking an instance for lost that is being saved, until what it returns is called: then it
+// has its id, or 0.
 func (l *live) opening(one *instance, id *int64) (done func()) {
 	l.begins.RLock()
 	return func() {
@@ -101,8 +105,8 @@ func (l *live) opening(one *instance, id *int64) (done func()) {
 	}
 }
 
-// left is how much a release of hers has left, updates or yes answers: as many as a question would find. It is 0 to a statement that
-// has been cancelled meanwhile.
+// left is how much a release of hers has left, updates or yes answers: as many as a question would find. It is 0 to a
+// statement that has been cancelled meanwhile.
 func (r *releases) left(ctx context.Context, s *Session) func(id int64) int {
 	return func(id int64) int {
 		one := r.live.of(id)
@@ -135,10 +139,14 @@ func (r *releases) extend(s *Session, id int64, step []byte) error {
 type runAnswers map[*plans.Run][]mechanisms.SessionAnswer
 
 // errEnded is what a question gets whose run has ended since it was planned: by another question of the same analyst.
-var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
+var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended",
+	Hint: "Ask again: a new run is bought then."}
 
-// askAll asks the releases of a plan that go on what it reads from them, in its order, and says what they told: all of it is released.
-func (r *releases) askAll(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (answers runAnswers, told []string, err error) {
+// askAll asks the releases of a plan that go on what it reads from them, in its order, and says what they told: all of
+// it is released.
+func (r *releases) askAll(
+	ctx context.Context, x *execution, plan *plans.Plan, ids []int64,
+) (answers runAnswers, told []string, err error) {
 	for run := range runs(plan) {
 		if run.Measure < 0 || run.Selected != nil || !plan.Measures[run.Measure].Spec.GoesOn() {
 			continue
@@ -161,9 +169,12 @@ func (r *releases) askAll(ctx context.Context, x *execution, plan *plans.Plan, i
 	return answers, append(r.onlineParts(ctx, x.Session, plan, ids, answers), told...), nil
 }
 
-// ask asks one release, which is restored first where it does not live: a run of alarms about the rows that are counted for the question, an
-// online release about its cells. What that has no answer for any more, since it stops at one of the rows, is its hypothesis's.
-func (r *releases) ask(ctx context.Context, x *execution, m *plans.Measure, id int64, run *plans.Run) ([]mechanisms.SessionAnswer, error) {
+// ask asks one release, which is restored first where it does not live: a run of alarms about the rows that are counted
+// for the question, an online release about its cells. What that has no answer for any more, since it stops at one of
+// the rows, is its hypothesis's.
+func (r *releases) ask(
+	ctx context.Context, x *execution, m *plans.Measure, id int64, run *plans.Run,
+) ([]mechanisms.SessionAnswer, error) {
 	one, counted, lives := r.live.of(id), m, false
 	if run.Threshold != nil {
 		counted = run.Threshold.Measure
@@ -171,7 +182,8 @@ func (r *releases) ask(ctx context.Context, x *execution, m *plans.Measure, id i
 		if err := one.lockFor(ctx, x.Session); err != nil {
 			return nil, err
 		}
-		if lives = one.asked != nil; !lives { // who waits for a slot keeps nobody from the release: those who have theirs may wait for it
+		if lives = one.asked != nil; !lives {
+			// Who waits for a slot keeps nobody from the release: those who have theirs may wait for it.
 			one.unlock()
 		}
 	}
@@ -181,7 +193,8 @@ func (r *releases) ask(ctx context.Context, x *execution, m *plans.Measure, id i
 		if query, err = rewrite.Render(counted, r.database.backend.Dialect()); err != nil {
 			return nil, unrendered(ctx, r.log, counted, err)
 		}
-		if err := r.database.admit(ctx, x, []rewrite.Query{query}, "the release was not asked, and what was paid for it stays good"); err != nil {
+		const kept = "the release was not asked, and what was paid for it stays good"
+		if err := r.database.admit(ctx, x, []rewrite.Query{query}, kept); err != nil {
 			return nil, err
 		}
 		if err := one.lockFor(ctx, x.Session); err != nil {
@@ -206,16 +219,20 @@ func (r *releases) ask(ctx context.Context, x *execution, m *plans.Measure, id i
 		}
 		out[i] = answer.Value()
 	}
-	if err := r.elsewhere(ctx, id, r.ledger.Leads(context.WithoutCancel(ctx), id)); err != nil { // another proxy may have gone on with it: then nothing of this is sent
+	// Another proxy may have gone on with it: then nothing of this is sent.
+	if err := r.elsewhere(ctx, id, r.ledger.Leads(context.WithoutCancel(ctx), id)); err != nil {
 		one.asked = nil
 		return nil, err
 	}
 	return out, nil
 }
 
-// resume makes a release this proxy's and has it live here, and returns what it is asked. It is restored only when it is this proxy's:
-// before, its last steps might still be another one's to make. The statement has its slot of the database where rows are read.
-func (r *releases) resume(ctx context.Context, x *execution, m *plans.Measure, id int64, one *instance, query rewrite.Query, run *plans.Run) (list []mechanisms.Question, _ error) {
+// resume makes a release this proxy's and has it live here, and returns what it is asked. It is restored only when it
+// is this proxy's: before, its last steps might still be another one's to make. The statement has its slot of the
+// database where rows are read.
+func (r *releases) resume(
+	ctx context.Context, x *execution, m *plans.Measure, id int64, one *instance, query rewrite.Query, run *plans.Run,
+) (list []mechanisms.Question, _ error) {
 	var receipt *ledger.Receipt
 	var err error
 	switch {
@@ -224,8 +241,10 @@ func (r *releases) resume(ctx context.Context, x *execution, m *plans.Measure, i
 	case one.asked == nil:
 		receipt, err = r.ledger.Resume(context.WithoutCancel(ctx), x.User, id, mechanisms.RestartStep())
 	}
-	if err := r.elsewhere(ctx, id, err); err != nil {
+	if errors.Is(err, ledger.ErrElsewhere) {
 		one.asked = nil
+	}
+	if err := r.elsewhere(ctx, id, err); err != nil {
 		return nil, err
 	}
 	counts := func() (privacy.Sensitive[[]privacy.Group], error) {
@@ -252,7 +271,10 @@ func (r *releases) resume(ctx context.Context, x *execution, m *plans.Measure, i
 }
 
 // restore goes on with a release that another process has left.
-func (r *releases) restore(ctx context.Context, x *execution, m *plans.Measure, id int64, one *instance, counts func() (privacy.Sensitive[[]privacy.Group], error)) (mechanisms.Live, error) {
+func (r *releases) restore(
+	ctx context.Context, x *execution, m *plans.Measure, id int64, one *instance,
+	counts func() (privacy.Sensitive[[]privacy.Group], error),
+) (mechanisms.Live, error) {
 	release, err := r.load(ctx, x.Session, id)
 	if err != nil {
 		return nil, err
@@ -263,7 +285,8 @@ func (r *releases) restore(ctx context.Context, x *execution, m *plans.Measure, 
 			return nil, err
 		}
 	}
-	asked, err := mechanisms.Restore(release.Item.Spec, release.Steps, m.Place, truth, r.randomness(x.Session), func(step []byte) error { return r.extend(one.by, id, step) })
+	asked, err := mechanisms.Restore(release.Item.Spec, release.Steps, m.Place, truth, r.randomness(x.Session),
+		func(step []byte) error { return r.extend(one.by, id, step) })
 	switch {
 	case errors.Is(err, mechanisms.ErrAlarmsSpent):
 		return nil, errEnded

@@ -87,11 +87,11 @@ func sandboxSession(s *Session, plan *plans.Plan) sandbox.Session {
 	return sandbox.Session{Zone: s.Settings.Zone, Literals: plan.Outer.Literals, User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Listed: s.Listed, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
 }
 
-// The numbers of an answer's columns: SELECT sex, count(*) FROM people GROUP BY sex tells a client that the first one is the column of
-// pg_attribute that has people's attrelid and sex's attnum, and that the second is of no table.
+// The numbers of an answer's columns: SELECT sex, count(*) FROM people GROUP BY sex tells a client that the first one
+// is the column of pg_attribute that has people's attrelid and sex's attnum, and that the second is of no table.
 
-// numbersOf are the numbers of so many columns; the zero ones where not all of the statement's columns are known by their names. Columns
-// of errors stand between them.
+// numbersOf are the numbers of so many columns; the zero ones where not all of the statement's columns are known by
+// their names. Columns of errors stand between them.
 func (o *outside) numbersOf(s *Session, outputs []plans.Output, columns int, name func(i int) string) []pgcatalog.Number {
 	numbers := make([]pgcatalog.Number, columns)
 	between := len(outputs) < columns
