@@ -98,7 +98,7 @@ func TestRunsGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Answer(Question{Place: onePlace, Groups: sealedCount(1<<20), Least: 5}); err == nil || w.Left() != 0 {
+		if _, err := w.Answer(Question{Place: onePlace, Groups: sealedCount(1 << 20), Least: 5}); err == nil || w.Left() != 0 {
 			t.Errorf("%s: a yes is said that was not saved", name)
 		}
 	}
