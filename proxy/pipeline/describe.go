@@ -123,8 +123,11 @@ func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Sta
 	}
 }
 
-// settled has the sandbox bind a plan, after those that are answered first, and reports whether it found types that were not known.
-func (o *outside) settled(ctx context.Context, s *Session, plan *plans.Plan, params []policy.Type) (columns []sandbox.Column, any bool, refusal *refuse.Refusal) {
+// settled has the sandbox bind a plan, after those that are answered first, and reports whether it found types that were
+// not known.
+func (o *outside) settled(ctx context.Context, s *Session, plan *plans.Plan, params []policy.Type) (
+	columns []sandbox.Column, any bool, refusal *refuse.Refusal,
+) {
 	for _, in := range plan.Inner {
 		_, found, refusal := o.settled(ctx, s, in.Plan, params)
 		if any = any || found; refusal != nil {
