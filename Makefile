@@ -26,7 +26,7 @@ lint: ## gofmt, go vet, staticcheck, deadcode, govulncheck where its database ca
 	@./scripts/lint
 
 # What takes longest begins first, so that nothing long is left when all else has ended.
-LONGEST := rewrite backend test/attacks test/audits test/answers ledger test/clients test/durability sandbox sandbox/twin internal/threats examples/attacks mechanisms planner internal/simulation test/engines test/truth cmd/dpproxy test/paths test/way test/hostile
+LONGEST := rewrite backend/engines backend/postgres test/attacks test/audits test/answers ledger test/clients test/durability sandbox sandbox/twin internal/threats examples/attacks mechanisms planner internal/simulation test/engines test/truth cmd/dpproxy test/paths test/way test/hostile
 # IN_ORDER lists the packages that grep leaves, those of a list first.
 IN_ORDER = { printf '$(shell $(GO) list -m)/%s\n' $(1); $(GO) list ./... | grep $(2); } | awk '!seen[$$0]++'
 # Tests wait for processes and clocks a good part of their time: both halves run side by side, each with as many packages at a
@@ -54,7 +54,7 @@ night: deps ## hours: every test and law at its long length, planted faults, aud
 
 # proxy runs under the race detector alone; the others that have concurrency run without it, and of their tests those that begin goroutines with it too:
 # what one goroutine does at a time, thousands of times, takes five times as long with it, and it sees nothing there.
-RACED := ledger ledger/postgres backend backend/hive backend/mysql sandbox sandbox/twin
+RACED := ledger ledger/postgres backend/internal/execute backend/internal/embedded backend/engines backend/postgres backend/duckdb backend/snapshot backend/spark backend/hive backend/mysql sandbox sandbox/twin
 
 .PHONY: plain
 plain:
@@ -146,7 +146,7 @@ spark: ## Spark from PyPI (450 MB, Java 17), Iceberg and Delta from Maven (55 MB
 versions: deps ## PostgreSQL 16, 17 and 18 from Maven (45 MB) as the private database and as what proxies share a ledger in: docs/engines.md
 	./scripts/postgres
 	for bin in $(CURDIR)/bin/postgres/*/bin; do echo "$$bin"; \
-		DPPROXY_POSTGRES=$$bin $(GO) test ./backend ./ledger ./ledger/postgres -count=1 -timeout 60m || exit 1; \
+		DPPROXY_POSTGRES=$$bin $(GO) test ./backend/postgres ./backend/engines ./ledger ./ledger/postgres -count=1 -timeout 60m || exit 1; \
 		DPPROXY_POSTGRES=$$bin $(GO) test ./test/engines -run '^Test(Conformance|Poolers|OwnerAtWork)$$/^(PostgreSQL|by)' -count=1 -timeout 60m || exit 1; done
 
 spark-scale: ## leaves over 1 and 10 million rows by Spark with one and two executors, beside DuckDB: docs/benchmarks.md

@@ -43,7 +43,7 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 	if p.Server.TLS != nil {
 		looks = append(looks, look{"certificate", true, s.certificate.failed})
 	}
-	if b, ok := s.Backend.(*backend.Snapshots); ok {
+	if b, ok := s.Backend.(backend.Copies); ok {
 		looks = append(looks, look{"next snapshot", true, func(context.Context) error { return b.Next() }})
 	}
 	if l := p.Server.LDAP; l != nil {
@@ -74,7 +74,7 @@ func (s *Service) observed() proxy.Observed {
 	if p.Sandbox.URL == "" {
 		o.Memory["sandbox session"] = sessionAtRest + p.Server.Limits.StatementMemory
 	}
-	if b, ok := s.Backend.(*backend.Snapshots); ok {
+	if b, ok := s.Backend.(backend.Copies); ok {
 		o.Copies, o.Missed = true, b.Missed()
 	}
 	return o

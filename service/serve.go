@@ -87,7 +87,7 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	go s.watch(ctx, path, workers, metrics)
 	go s.renew(ctx, server)
 	go s.refresh(ctx)
-	if b, ok := s.Backend.(*backend.Snapshots); ok {
+	if b, ok := s.Backend.(backend.Copies); ok {
 		go b.Keep(ctx, s.Policy)
 	}
 	failed := make(chan error, 1)

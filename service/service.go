@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/backend/engines"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/choose"
@@ -70,7 +71,7 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	if s.Ledger, err = ledger.Open(ctx, p.Ledger.URL, LedgerOptions(p, trust, log)); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	database, err := backend.Open(ctx, p, log)
+	database, err := engines.Open(ctx, p, log)
 	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("database: %w", err)
@@ -109,12 +110,18 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 }
 
 // copyTables has a snapshot of a policy's tables, where it wants one.
-func (s *Service) copyTables(ctx context.Context, p *policy.Policy) (*backend.Prepared, error) {
-	if b, ok := s.Backend.(*backend.Snapshots); ok {
+func (s *Service) copyTables(ctx context.Context, p *policy.Policy) (backend.Prepared, error) {
+	if b, ok := s.Backend.(backend.Copies); ok {
 		return b.Prepare(ctx, p)
 	}
-	return nil, nil
+	return noCopies{}, nil
 }
+
+// noCopies is what waits where tables are read live.
+type noCopies struct{}
+
+func (noCopies) PutInForce() {}
+func (noCopies) GiveUp()     {}
 
 // inspect refuses to serve over a database that is not as the policy says.
 func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog.Logger) error {

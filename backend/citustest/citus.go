@@ -1,7 +1,9 @@
-// Package citustest gives tests databases on a Citus cluster that somebody else runs: DPPROXY_CITUS names its coordinator, as a superuser
-// (postgres://postgres@127.0.0.1:5440/postgres). In that database Citus is installed and its workers are known. Each test has a database of its own,
-// on the coordinator and on every worker, which is dropped at its end: nothing else of the cluster is touched but roles. Elsewhere tests that need one are
-// skipped and say so. Citus comes from no package registry; docs/engines.md says with which version the tests ran. Only tests import this package.
+// Package citustest gives tests databases on a Citus cluster that somebody else runs: DPPROXY_CITUS names its
+// coordinator, as a superuser (postgres://postgres@127.0.0.1:5440/postgres). In that database Citus is installed and
+// its workers are known. Each test has a database of its own, on the coordinator and on every worker, which is dropped
+// at its end: nothing else of the cluster is touched but roles. Elsewhere tests that need one are skipped and say so.
+// Citus comes from no package registry; docs/engines.md says with which version the tests ran. Only tests import this
+// package.
 package citustest
 
 import (
@@ -39,8 +41,8 @@ func New(t testing.TB) *Database {
 	return d
 }
 
-// NewOverLine makes a database whose nodes reach the last worker by a line, and whose coordinator has no tables of its own: reference tables lie on the workers alone. The
-// cluster must be on this machine.
+// NewOverLine makes a database whose nodes reach the last worker by a line, and whose coordinator has no tables of its
+// own: reference tables lie on the workers alone. The cluster must be on this machine.
 func NewOverLine(t testing.TB) (*Database, *Line) {
 	t.Helper()
 	return create(t, true)
@@ -87,7 +89,8 @@ func create(t testing.TB, over bool) (d *Database, line *Line) {
 	return d, line
 }
 
-// Settings are what package backend gives each transaction on a cluster, as far as plans hang on it (backend.TestCitusSettingsOfTests), for a session of a test.
+// Settings are what package backend gives each transaction on a cluster, as far as plans hang on it
+// (backend.TestCitusSettingsOfTests), for a session of a test.
 var Settings = []string{"SET timezone = 'UTC'", "SET search_path = ''", "SET datestyle = 'ISO, YMD'", "SET citus.max_intermediate_result_size = '-1'", "SET citus.enable_repartition_joins = 'off'",
 	"SET citus.enable_single_hash_repartition_joins = 'off'", "SET citus.local_table_join_policy = 'auto'",
 	"SET citus.max_adaptive_executor_pool_size = 1"}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Line is the way by which the nodes of a cluster reach its last worker, which a test may cut: to them the worker is lost as if its machine were, without a last message.
+// Line is the way by which the nodes of a cluster reach its last worker, which a test may cut: to them the worker is
+// lost as if its machine were, without a last message.
 type Line struct {
 	listener net.Listener
 	to       string

@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// A CSV file is split into lines and fields here, and not by the engine, whose reading of one line may depend on others: it
-// guesses how lines end, and drops all lines after a quote that nobody closes without a word. Here a line is split by its own
-// bytes alone. A line with more or fewer fields than the header is left out and named to the owner. A quote that is not
-// closed, or closed in the middle of a field, leaves no line after it whose reading is sure: such a file is refused at the
-// start, before anybody can ask.
+// A CSV file is split into lines and fields here, and not by the engine, whose reading of one line may depend on
+// others: it guesses how lines end, and drops all lines after a quote that nobody closes without a word. Here a line is
+// split by its own bytes alone. A line with more or fewer fields than the header is left out and named to the owner. A
+// quote that is not closed, or closed in the middle of a field, leaves no line after it whose reading is sure: such a
+// file is refused at the start, before anybody can ask.
 
 // MaxField bounds what is kept of a field. A longer text is no value of any domain, however it ends.
 const MaxField = 1 << 20
@@ -26,7 +26,8 @@ type Field struct {
 	quoted bool
 }
 
-// Reader splits a file of CSV with commas, double quotes that are doubled within quotes, and lines that end with \n or \r\n.
+// Reader splits a file of CSV with commas, double quotes that are doubled within quotes, and lines that end with \n or
+// \r\n.
 type Reader struct {
 	in     *bufio.Reader
 	Line   int // of the record that was read last; the first is 1
@@ -126,7 +127,8 @@ func (f *Field) keep(b byte) {
 	}
 }
 
-// quoted reads a field behind its first quote and returns the byte that ends it: a comma, the line's end, or 0 at the file's.
+// quoted reads a field behind its first quote and returns the byte that ends it: a comma, the line's end, or 0 at the
+// file's.
 func (r *Reader) quoted(f *Field) (last byte, err error) {
 	begins := r.next
 	for {
@@ -163,8 +165,8 @@ func (r *Reader) quoted(f *Field) (last byte, err error) {
 	}
 }
 
-// Value is the text of a field, nil for none. A byte that belongs to no UTF-8 is written as U+FFFD and two digits, so that
-// two texts stay two: it is a text outside of every domain that does not list it.
+// Value is the text of a field, nil for none. A byte that belongs to no UTF-8 is written as U+FFFD and two digits, so
+// that two texts stay two: it is a text outside of every domain that does not list it.
 func (f Field) Value() any {
 	if len(f.text) == 0 && !f.quoted {
 		return nil

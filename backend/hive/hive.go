@@ -1,10 +1,12 @@
-// Package hive is a client of HiveServer2's protocol, as Spark's Thrift server speaks it, and Kyuubi: one connection, one session,
-// one statement at a time. The messages are those that github.com/beltran/gohive/hiveserver has generated from Hive's own description.
+// Package hive is a client of HiveServer2's protocol, as Spark's Thrift server speaks it, and Kyuubi: one connection,
+// one session, one statement at a time. The messages are those that github.com/beltran/gohive/hiveserver has generated
+// from Hive's own description.
 //
 //	OpenSession → ExecuteStatement (asynchronous) → GetOperationStatus … → FetchResults … → CloseOperation → CloseSession
 //
-// A statement ends with its context: the connection, which may be waiting for the server, is cut, and on another one the operation is
-// cancelled by its id. What a server says of an error quotes statements and values; of it no more than the SQLSTATE comes out of here.
+// A statement ends with its context: the connection, which may be waiting for the server, is cut, and on another one
+// the operation is cancelled by its id. What a server says of an error quotes statements and values; of it no more than
+// the SQLSTATE comes out of here.
 package hive
 
 import (

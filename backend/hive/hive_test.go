@@ -39,8 +39,8 @@ func serve(t *testing.T, does func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// TestImpostors: whatever a server says, the client fails and does not end the process, wait beyond its deadline, or take the memory that a
-// server announces.
+// TestImpostors: whatever a server says, the client fails and does not end the process, wait beyond its deadline, or
+// take the memory that a server announces.
 func TestImpostors(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) }) // when the servers have ended
 	const seed = 11
@@ -90,7 +90,8 @@ func TestImpostors(t *testing.T) {
 	}
 }
 
-// TestPlainLogin: what is sent for a log-in is PLAIN's, and who is not let in hears of it as 28000, without the server's words.
+// TestPlainLogin: what is sent for a log-in is PLAIN's, and who is not let in hears of it as 28000, without the
+// server's words.
 func TestPlainLogin(t *testing.T) {
 	heard := make(chan string, 1)
 	address := serve(t, func(conn net.Conn) {

@@ -20,7 +20,8 @@ const (
 // maxSASL bounds what a server says while it authenticates.
 const maxSASL = 1 << 16
 
-// plain logs in by SASL's PLAIN (RFC 4616), which authentication NONE, LDAP and CUSTOM of a server want: the password as it is.
+// plain logs in by SASL's PLAIN (RFC 4616), which authentication NONE, LDAP and CUSTOM of a server want: the password
+// as it is.
 func plain(conn net.Conn, user, password string) error {
 	message := func(kind byte, body string) []byte {
 		return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body))), body...)

@@ -14,7 +14,8 @@ import (
 	"github.com/beltran/gohive/hiveserver"
 )
 
-// standIn is a server that speaks the protocol and answers statements by their words. What it does not override it does not know.
+// standIn is a server that speaks the protocol and answers statements by their words. What it does not override it does
+// not know.
 type standIn struct {
 	hiveserver.TCLIService
 	mu       sync.Mutex
@@ -151,8 +152,8 @@ func TestSettingsAreHeldAgainst(t *testing.T) {
 	}
 }
 
-// TestStatementsEnd: a statement is closed when its rows are there, cancelled by its id where its time is over, whether the server was asked for its
-// state or keeps silent, and the server has been told that time; its errors are SQLSTATEs.
+// TestStatementsEnd: a statement is closed when its rows are there, cancelled by its id where its time is over, whether
+// the server was asked for its state or keeps silent, and the server has been told that time; its errors are SQLSTATEs.
 func TestStatementsEnd(t *testing.T) {
 	for _, c := range []struct{ statement, err, heard string }{
 		{"rows", "", "closed rows"},

@@ -12,8 +12,8 @@ import (
 // ErrSettings says that a session does not have the settings that it was opened with.
 var ErrSettings = errors.New("hive: the server does not keep to a session's settings")
 
-// settings are what Spark is told of each session, so that neither the server's own configuration nor a row decides how a statement
-// ends (privacy rule 24) or what it means. Most are the defaults of Spark 4.0.
+// settings are what Spark is told of each session, so that neither the server's own configuration nor a row decides how
+// a statement ends (privacy rule 24) or what it means. Most are the defaults of Spark 4.0.
 var settings = map[string]string{
 	// What SQL means.
 	"spark.sql.ansi.enabled":                              "true", // what overflows or does not fit is never changed silently
@@ -41,8 +41,8 @@ var settings = map[string]string{
 	"spark.sql.parquet.int96RebaseModeInRead":    "CORRECTED",
 	"spark.sql.files.ignoreCorruptFiles":         "false", // rows are not left out without a word
 	"spark.sql.files.ignoreMissingFiles":         "false",
-	// What decides whether a statement ends: rows are sorted and merged, which goes to the disk where memory is short, and are not
-	// gathered in the memory of one process, where their number and size would have a limit.
+	// What decides whether a statement ends: rows are sorted and merged, which goes to the disk where memory is short,
+	// and are not gathered in the memory of one process, where their number and size would have a limit.
 	"spark.sql.autoBroadcastJoinThreshold":                    "-1",
 	"spark.sql.adaptive.autoBroadcastJoinThreshold":           "-1",
 	"spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "0",

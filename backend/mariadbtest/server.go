@@ -1,7 +1,8 @@
-// Package mariadbtest starts throw-away MariaDB servers for tests: an own data directory, a free port of the loopback address,
-// nothing written to the disk before it must be, root without a password from 127.0.0.1. A server belongs to one test (Start) or to one
-// test binary (Shared, stopped by Main). It runs as a user that is not root and is stopped by signalling its own process. Without
-// MariaDB's binaries the tests that need a server are skipped and say so. Only tests import this package.
+// Package mariadbtest starts throw-away MariaDB servers for tests: an own data directory, a free port of the loopback
+// address, nothing written to the disk before it must be, root without a password from 127.0.0.1. A server belongs to
+// one test (Start) or to one test binary (Shared, stopped by Main). It runs as a user that is not root and is stopped
+// by signalling its own process. Without MariaDB's binaries the tests that need a server are skipped and say so. Only
+// tests import this package.
 package mariadbtest
 
 import (
@@ -34,7 +35,8 @@ type Server struct {
 	root *sql.DB
 }
 
-// Start starts a server that is stopped when the test ends. Options are further ones of the server, such as "sql_mode=ANSI".
+// Start starts a server that is stopped when the test ends. Options are further ones of the server, such as
+// "sql_mode=ANSI".
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
 	daemon.Wanted(t)
@@ -44,13 +46,15 @@ func Start(t testing.TB, options ...string) *Server {
 
 var shared daemon.Shared[*Server]
 
-// Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must call Main.
+// Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must
+// call Main.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	return shared.Get(t, func() (*Server, error) { return launch(nil) }, ErrNoBinaries)
 }
 
-// Main stops the shared server, if there is one, and returns the exit code of a test binary whose tests ended with code.
+// Main stops the shared server, if there is one, and returns the exit code of a test binary whose tests ended with
+// code.
 func Main(code int) int { return shared.Stop(code) }
 
 // binaries are the server, and the directory of the scripts that make its own tables.

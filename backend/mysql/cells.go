@@ -20,16 +20,19 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// A cell of MySQL's becomes a value of the type that the policy declares, here and not in SQL, so that each has one meaning and none
-// fails: what is no value of the type is NULL. Of `SELECT t.born, LEFT(t.name, 7) FROM shop.people AS t` the cell 0000-00-00 is NULL,
-// 2021-02-31 is NULL, and of a name so many characters come as tell it from all declared ones.
+// A cell of MySQL's becomes a value of the type that the policy declares, here and not in SQL, so that each has one
+// meaning and none fails: what is no value of the type is NULL. Of `SELECT t.born, LEFT(t.name, 7) FROM shop.people AS
+// t` the cell 0000-00-00 is NULL, 2021-02-31 is NULL, and of a name so many characters come as tell it from all
+// declared ones.
 //
-// Claim. The value is a function of the cell and of the schema alone, total, and for keys one to one: two keys are one text here if and
-// only if MySQL takes them for equal. Proof of the last, by type: whole numbers of 64 bits are taken as int64, those without a sign
-// modulo 2^64; decimals of one scale have one text each; texts are in a _bin collation, which compares code points, with blanks at the
-// end left out where it pads them, and come as the bytes that are stored, of a character set in which each code point is other bytes: the server
-// would convert those that are no character of it to question marks, all alike; bytes are written in hexadecimal digits; moments, and numbers of bits, have one form for each
-// precision, and labels of one ENUM differ, and from '', which stands for a value that is no label. Keys of other types are refused (KeyClass), and so is comparing two of different classes.
+// Claim. The value is a function of the cell and of the schema alone, total, and for keys one to one: two keys are one
+// text here if and only if MySQL takes them for equal. Proof of the last, by type: whole numbers of 64 bits are taken
+// as int64, those without a sign modulo 2^64; decimals of one scale have one text each; texts are in a _bin collation,
+// which compares code points, with blanks at the end left out where it pads them, and come as the bytes that are
+// stored, of a character set in which each code point is other bytes: the server would convert those that are no
+// character of it to question marks, all alike; bytes are written in hexadecimal digits; moments, and numbers of bits,
+// have one form for each precision, and labels of one ENUM differ, and from '', which stands for a value that is no
+// label. Keys of other types are refused (KeyClass), and so is comparing two of different classes.
 
 // Column is a column of a relation as it is read.
 type Column struct {
@@ -172,8 +175,8 @@ func boolCell(v driver.Value) driver.Value {
 	return nil
 }
 
-// decimalCell is a decimal of so many digits, scale of them after the point, of which MySQL has no more than that (Inspect sees to
-// it). One with more digits before the point is the nearest.
+// decimalCell is a decimal of so many digits, scale of them after the point, of which MySQL has no more than that
+// (Inspect sees to it). One with more digits before the point is the nearest.
 func decimalCell(v driver.Value, width, scale int32) driver.Value {
 	text, ok := cellText(v)
 	if !ok {
@@ -201,8 +204,8 @@ func decimalCell(v driver.Value, width, scale int32) driver.Value {
 	return n
 }
 
-// momentCell is a date or a moment, of what MySQL writes: 2024-02-29, 2024-02-29 13:59:59.5. It may write what is none: 0000-00-00,
-// 2024-00-10, and where a mode allowed it 2024-02-31.
+// momentCell is a date or a moment, of what MySQL writes: 2024-02-29, 2024-02-29 13:59:59.5. It may write what is none:
+// 0000-00-00, 2024-00-10, and where a mode allowed it 2024-02-31.
 func momentCell(v driver.Value) driver.Value {
 	text, ok := cellText(v)
 	if !ok || len(text) < len(time.DateOnly) || len(text) > len("2024-02-29 13:59:59.000000") {
@@ -297,7 +300,8 @@ func textKey(at Shape) func(driver.Value) driver.Value {
 	}
 }
 
-// windows1252 are the characters of the bytes from 80 to 9f that MySQL calls latin1: Windows' code page, and controls where that has nothing.
+// windows1252 are the characters of the bytes from 80 to 9f that MySQL calls latin1: Windows' code page, and controls
+// where that has nothing.
 var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
 
 func ofLatin1(text string) string {
@@ -325,8 +329,8 @@ func plainDecimal(text string) string {
 	return digits
 }
 
-// KeyClass names the types whose values are one text if and only if they are equal, one name for all that MySQL compares with
-// each other so; empty: of this type it is not known.
+// KeyClass names the types whose values are one text if and only if they are equal, one name for all that MySQL
+// compares with each other so; empty: of this type it is not known.
 func KeyClass(at Shape) string {
 	switch at.Data {
 	case "tinyint", "smallint", "mediumint", "int", "year":

@@ -1,24 +1,24 @@
-// Package mysql reads MySQL and MariaDB: a URL, a connection whose session decides nothing of how a row is read, and what the cells of their types are as values of
-// DuckDB's, so that a copy of the rows is made. Of
+// Package mysql reads MySQL and MariaDB: a URL, a connection whose session decides nothing of how a row is read, and
+// what the cells of their types are as values of DuckDB's, so that a copy of the rows is made. Of
 //
 //	mysql://dpproxy:…@db.example.org/shop?ssl-mode=VERIFY_IDENTITY
 //
-// ParseURL (link.go) makes how to connect, Connect gives the session its settings (settings.go), Each hands out the cells of a query, and each Column (cells.go) makes
-// values of them. Which rows are read, of which moment, is package backend's.
+// ParseURL (link.go) makes how to connect, Connect gives the session its settings (settings.go), Each hands out the
+// cells of a query, and each Column (cells.go) makes values of them. Which rows are read, of which moment, is package
+// backend's.
 package mysql
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"database/sql/driver"
 	"errors"
 	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dpproxy/dpproxy/backend/internal/link"
 
 	client "github.com/go-sql-driver/mysql"
 )
@@ -55,8 +55,9 @@ func Code(err error) (number uint16, state string, ok bool) {
 	return server.Number, string(server.SQLState[:]), true
 }
 
-// ParseURL reads a URL. The options go by the names of MySQL's own clients. A way over a network is encrypted to the right server
-// unless the owner names something weaker; a password is never sent as it is; the server gets no file of this machine.
+// ParseURL reads a URL. The options go by the names of MySQL's own clients. A way over a network is encrypted to the
+// right server unless the owner names something weaker; a password is never sent as it is; the server gets no file of
+// this machine.
 func ParseURL(text string) (config *Config, weak bool, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" || len(u.Path) < 2 {
@@ -75,7 +76,7 @@ func ParseURL(text string) (config *Config, weak bool, err error) {
 		}
 		options[name] = values[0]
 	}
-	local := IsLoopback(u.Hostname())
+	local := link.IsLoopback(u.Hostname())
 	if socket := options["socket"]; socket != "" {
 		config.Net, config.Addr, local = "unix", socket, true
 	}
@@ -83,7 +84,7 @@ func ParseURL(text string) (config *Config, weak bool, err error) {
 	if mode == "" && !local {
 		return nil, false, ErrLink
 	}
-	config.TLS, err = TLS(mode, u.Hostname(), options)
+	config.TLS, err = link.TLS(mode, u.Hostname(), options)
 	for _, known := range []string{"socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"} {
 		delete(options, known)
 	}
@@ -98,55 +99,6 @@ func addressOf(u *url.URL) string {
 		return u.Host + ":3306"
 	}
 	return u.Host
-}
-
-// IsLoopback tells an address of this machine.
-func IsLoopback(host string) bool {
-	return host == "localhost" || strings.HasPrefix(host, "127.") || host == "::1"
-}
-
-// TLS is how a way is encrypted; nil: it is not.
-func TLS(mode, host string, options map[string]string) (*tls.Config, error) {
-	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
-	if file := options["ssl-ca"]; file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, errors.New("the file of ssl-ca cannot be read")
-		}
-		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, errors.New("the file of ssl-ca holds no certificate")
-		}
-	}
-	if options["ssl-cert"] != "" || options["ssl-key"] != "" {
-		own, err := tls.LoadX509KeyPair(options["ssl-cert"], options["ssl-key"])
-		if err != nil {
-			return nil, errors.New("the files of ssl-cert and ssl-key are not a certificate and its key")
-		}
-		config.Certificates = []tls.Certificate{own}
-	}
-	switch mode {
-	case "", "DISABLED":
-		if config.RootCAs != nil || config.Certificates != nil {
-			return nil, errors.New("ssl-ca, ssl-cert and ssl-key need ssl-mode=REQUIRED, VERIFY_CA or VERIFY_IDENTITY")
-		}
-		return nil, nil
-	case "REQUIRED":
-		config.InsecureSkipVerify = true
-	case "VERIFY_CA":
-		config.InsecureSkipVerify = true // but for what follows, which leaves the name out
-		config.VerifyConnection = func(s tls.ConnectionState) error {
-			between := x509.NewCertPool()
-			for _, c := range s.PeerCertificates[1:] {
-				between.AddCert(c)
-			}
-			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: config.RootCAs, Intermediates: between})
-			return err
-		}
-	case "VERIFY_IDENTITY":
-	default:
-		return nil, errors.New("ssl-mode must be DISABLED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY")
-	}
-	return config, nil
 }
 
 // Conn is one connection, used by one goroutine. It is the driver's own, without a pool.
@@ -231,8 +183,8 @@ func (c *Conn) Texts(ctx context.Context, text string, args ...string) (rows [][
 	return rows, err
 }
 
-// Each runs a query as a prepared statement, so that numbers come in binary, and hands out row after row. What a value refers to is
-// gone with the next row.
+// Each runs a query as a prepared statement, so that numbers come in binary, and hands out row after row. What a value
+// refers to is gone with the next row.
 func (c *Conn) Each(ctx context.Context, text string, args []string, do func([]driver.Value) error) error {
 	return safely(func() (err error) {
 		statement, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/backend/mariadbtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(mariadbtest.Main(m.Run())) }
-
-// TestEverySettingHasItsPlace (rule 24): what a session of this server could set is set by dpproxy, looked at, or known to
-// decide nothing.
+// TestEverySettingHasItsPlace (rule 24): what a session of this server could set is set by dpproxy, looked at, or known
+// to decide nothing.
 func TestEverySettingHasItsPlace(t *testing.T) {
 	t.Parallel()
 	places := map[string]int{"max_statement_time": 1}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// What a server, an account or a proxy before it sets is not to decide how the reading of a row ends (privacy rule 24), as in
-// backend/postgres_settings.go: a variable of the session is given its value on each connection, or is named below with the reason why it
-// decides nothing. TestEverySettingHasItsPlace holds the lists against a server's own.
+// What a server, an account or a proxy before it sets is not to decide how the reading of a row ends (privacy rule 24),
+// as in backend/postgres/settings.go: a variable of the session is given its value on each connection, or is named
+// below with the reason why it decides nothing. TestEverySettingHasItsPlace holds the lists against a server's own.
 
 // flavor is which of the two engines stands behind the driver.
 type flavor struct {
@@ -69,7 +69,8 @@ var (
 		"sql_buffer_result = 0"}
 )
 
-// settings give a session its values, and its statements so much time. SET of what a server lacks is an error: no row has a part in it.
+// settings give a session its values, and its statements so much time. SET of what a server lacks is an error: no row
+// has a part in it.
 func (f flavor) settings(limit time.Duration) []string {
 	own := oracleGivens
 	time := fmt.Sprintf("max_execution_time = %d", max(limit.Milliseconds(), 1))

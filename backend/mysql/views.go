@@ -6,19 +6,21 @@ import (
 	"strings"
 )
 
-// lexical matches a token of a view's text as the server prints it: a name in quotes, with the blanks before it, a text, a word, or a sign.
+// lexical matches a token of a view's text as the server prints it: a name in quotes, with the blanks before it, a
+// text, a word, or a sign.
 var lexical = regexp.MustCompile("`(?:[^`]|``)*`|'(?:[^'\\\\]|''|\\\\.)*'|\"(?:[^\"\\\\]|\"\"|\\\\.)*\"|[\\pL\\pN_$@]+|\\S")
 
-// besides are the words that follow FROM and JOIN, or a parenthesis after these, and are no relation of a schema; a function is none either, whose name is followed
-// by a parenthesis: JSON_TABLE, and what EXTRACT and TRIM are from.
+// besides are the words that follow FROM and JOIN, or a parenthesis after these, and are no relation of a schema; a
+// function is none either, whose name is followed by a parenthesis: JSON_TABLE, and what EXTRACT and TRIM are from.
 var besides = []string{"select", "with", "values", "dual", "lateral"}
 
-// ViewReads lists the relations that a view reads, each as its schema and name in small letters, by the text that the server keeps of it:
+// ViewReads lists the relations that a view reads, each as its schema and name in small letters, by the text that the
+// server keeps of it:
 //
 //	select `p`.`id` AS `id` from (`shop`.`people` `p` join `shop`.`visits` on(…))     shop.people, shop.visits
 //
-// There each relation stands in full behind FROM or JOIN, perhaps behind parentheses; commas between relations are printed as JOIN. whole is false where it
-// may read others: it calls a stored function, or names what is none of these.
+// There each relation stands in full behind FROM or JOIN, perhaps behind parentheses; commas between relations are
+// printed as JOIN. whole is false where it may read others: it calls a stored function, or names what is none of these.
 func ViewReads(text string) (relations []string, whole bool) {
 	tokens := lexical.FindAllString(text, -1)
 	at := func(i int) string {

@@ -1,10 +1,12 @@
-// Package parquet writes a Parquet file again as one of which no cell fails a read. A reader makes texts of bytes, and moments of milliseconds, as the
-// schema in the file's last bytes says, and one cell that is none ends the read of all of them. Bare leaves out what the schema says of such columns:
+// Package parquet writes a Parquet file again as one of which no cell fails a read. A reader makes texts of bytes, and
+// moments of milliseconds, as the schema in the file's last bytes says, and one cell that is none ends the read of all
+// of them. Bare leaves out what the schema says of such columns:
 //
 //	optional binary name (STRING)                  optional binary name
 //	optional int64 seen (TIMESTAMP(MILLIS))        optional int64 seen
 //
-// so that they come as bytes and numbers, of which SQL makes values cell by cell. The pages of the file stay as they are, where they are.
+// so that they come as bytes and numbers, of which SQL makes values cell by cell. The pages of the file stay as they
+// are, where they are.
 package parquet
 
 import (
@@ -32,7 +34,8 @@ const (
 	maxFooter = 64 << 20
 )
 
-// Bare copies a file without what its schema says of texts and of milliseconds, and returns what columns these are, by their names in small letters.
+// Bare copies a file without what its schema says of texts and of milliseconds, and returns what columns these are, by
+// their names in small letters.
 func Bare(from, to string) (map[string]Kind, error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -92,7 +95,8 @@ const (
 	logicalText, logicalEnum, logicalTimestamp, logicalJSON, unitOfMillis = 1, 4, 8, 12, 1
 )
 
-// withoutKinds is a file's metadata without what its schema says of the columns of such kinds, and which these are. Columns within others are left alone.
+// withoutKinds is a file's metadata without what its schema says of the columns of such kinds, and which these are.
+// Columns within others are left alone.
 func withoutKinds(footer []byte) (out []byte, kinds map[string]Kind, err error) {
 	r := &reader{data: footer}
 	kinds = map[string]Kind{}

@@ -10,7 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/internal/daemon"
 )
 
-// binaries returns the directory of postgres and initdb: DPPROXY_POSTGRES where it is set, so that a suite runs on another version (`make versions`), otherwise the newest version that is installed.
+// binaries returns the directory of postgres and initdb: DPPROXY_POSTGRES where it is set, so that a suite runs on
+// another version (`make versions`), otherwise the newest version that is installed.
 func binaries() (string, error) {
 	if dir := os.Getenv("DPPROXY_POSTGRES"); dir != "" {
 		return dir, nil

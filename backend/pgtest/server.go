@@ -1,8 +1,8 @@
 // Package pgtest starts throw-away PostgreSQL servers for tests: an own data directory, a free port of the loopback
 // address, a Unix socket of its own, fsync off, trust authentication. A server belongs to one test (Start) or to one
-// test binary (Shared, stopped by Main). Its directory is in memory where there is room, but for benchmarks. It is stopped
-// by signalling its own process. Without PostgreSQL's binaries the
-// tests that need a server are skipped and say so. Only tests import this package.
+// test binary (Shared, stopped by Main). Its directory is in memory where there is room, but for benchmarks. It is
+// stopped by signalling its own process. Without PostgreSQL's binaries the tests that need a server are skipped and say
+// so. Only tests import this package.
 package pgtest
 
 import (

@@ -79,7 +79,8 @@ func (s *Server) Database(t testing.TB) string {
 }
 
 // Role creates a login role with a name of its own and the given options ("NOSUPERUSER BYPASSRLS"), drops it at the
-// test's end, and returns its name. What it owns or was granted must be gone by then: create the role before the database.
+// test's end, and returns its name. What it owns or was granted must be gone by then: create the role before the
+// database.
 func (s *Server) Role(t testing.TB, options string) string {
 	t.Helper()
 	name := shared.Name("role")

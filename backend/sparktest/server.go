@@ -1,7 +1,8 @@
-// Package sparktest starts throw-away Thrift servers of Spark for tests: an own directory, a metastore in memory, a free port of the
-// loopback address; executors within the server's process, or each a process of its own (Cluster). A server belongs to one test (Start, Cluster) or to one
-// test binary (Shared, stopped by Main), and is stopped by signalling its own process. `make spark` puts Spark's jars into bin/spark, starts one
-// server, and runs the tests of all packages that need one against it; others skip them and say so. Only tests import this package.
+// Package sparktest starts throw-away Thrift servers of Spark for tests: an own directory, a metastore in memory, a
+// free port of the loopback address; executors within the server's process, or each a process of its own (Cluster). A
+// server belongs to one test (Start, Cluster) or to one test binary (Shared, stopped by Main), and is stopped by
+// signalling its own process. `make spark` puts Spark's jars into bin/spark, starts one server, and runs the tests of
+// all packages that need one against it; others skip them and say so. Only tests import this package.
 package sparktest
 
 import (
@@ -43,7 +44,8 @@ type kind struct {
 	slow      bool // it is to run long: the code is compiled as well as Java can
 }
 
-// Start starts a server that is stopped when the test ends. It takes users by name and password, whoever they are, if login is true.
+// Start starts a server that is stopped when the test ends. It takes users by name and password, whoever they are, if
+// login is true.
 func Start(t testing.TB, login bool) *Server {
 	t.Helper()
 	s, err := launch(kind{login: login})
@@ -59,7 +61,8 @@ func Cluster(t testing.TB, executors int) *Server {
 
 var shared daemon.Shared[*Server]
 
-// Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must call Main.
+// Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must
+// call Main.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	return shared.Get(t, func() (*Server, error) {
@@ -75,7 +78,8 @@ func Shared(t testing.TB) *Server {
 // Lend is the value of Environment by which other test binaries share the server.
 func (s *Server) Lend() string { return strconv.Itoa(s.Port) }
 
-// Main stops the shared server, if there is one, and returns the exit code of a test binary whose tests ended with code.
+// Main stops the shared server, if there is one, and returns the exit code of a test binary whose tests ended with
+// code.
 func Main(code int) int { return shared.Stop(code) }
 
 // Installed tells whether Spark's jars are where `make spark` puts them.
@@ -84,7 +88,8 @@ func Installed() bool {
 	return err == nil
 }
 
-// home is the directory of Spark's own: bin/spark beside go.mod, whose jars are all of Spark, and whose tables read formats of tables.
+// home is the directory of Spark's own: bin/spark beside go.mod, whose jars are all of Spark, and whose tables read
+// formats of tables.
 func home() (string, error) {
 	at, err := os.Getwd()
 	for ; err == nil && at != filepath.Dir(at); at = filepath.Dir(at) {
@@ -159,7 +164,8 @@ func launch(k kind) (*Server, error) {
 	return s, nil
 }
 
-// Again starts a server that was killed once more, at the same port. Its metastore was in memory: the tables are to be named anew.
+// Again starts a server that was killed once more, at the same port. Its metastore was in memory: the tables are to be
+// named anew.
 func (s *Server) Again(t testing.TB) {
 	t.Helper()
 	if err := s.Process.Again(daemon.Attr(nil, syscall.SIGKILL), s.command, s.answers); err != nil {

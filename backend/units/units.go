@@ -15,15 +15,17 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// Units that are texts get their numbers while they are read, from tables in this process's memory, one for each dataset. Where more units come
-// than they have room for, the texts wait with the rows, and DuckDB numbers them (rewrite.Number).
+// Units that are texts get their numbers while they are read, from tables in this process's memory, one for each
+// dataset. Where more units come than they have room for, the texts wait with the rows, and DuckDB numbers them
+// (rewrite.Number).
 //
-// A table of millions is larger than a processor's own memory, so that one look is a wait of some hundred instructions. Many texts are looked for at a time: all of their slots
-// are asked for before the first is compared, so that the waits are side by side, under a lock that readers share.
+// A table of millions is larger than a processor's own memory, so that one look is a wait of some hundred instructions.
+// Many texts are looked for at a time: all of their slots are asked for before the first is compared, so that the waits
+// are side by side, under a lock that readers share.
 //
-// Claim. Two texts have one number if and only if they are the same bytes, and the part below rewrite.UnitPlace is of them alone, and Number's. Proof.
-// A number is given, under the lock that nobody shares, to a text that is then not there, and to no other: next only grows. A slot that has one does not change but by
-// being moved, under that lock.
+// Claim. Two texts have one number if and only if they are the same bytes, and the part below rewrite.UnitPlace is of
+// them alone, and Number's. Proof. A number is given, under the lock that nobody shares, to a text that is then not
+// there, and to no other: next only grows. A slot that has one does not change but by being moved, under that lock.
 // Limits. Which other bits it has hangs on the order in which rows come; they are compared for equality alone.
 
 // Memory is what the numbers of all units may take.
@@ -216,7 +218,8 @@ func (u *Numbers) grow(s *unitShard) error {
 	return nil
 }
 
-// unitHash is a text's part of the hash by which rows are ordered: of the MD5 of its first characters the first seven hexadecimal digits.
+// unitHash is a text's part of the hash by which rows are ordered: of the MD5 of its first characters the first seven
+// hexadecimal digits.
 func unitHash(text []byte) uint32 {
 	end := len(text)
 	if end > policy.MaxKeyLength {

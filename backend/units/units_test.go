@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// TestUnitNumbers: units that are texts have different numbers if and only if they are different, whoever asks, and these end in what
-// DuckDB's statement makes of them.
+// TestUnitNumbers: units that are texts have different numbers if and only if they are different, whoever asks, and
+// these end in what DuckDB's statement makes of them.
 func TestUnitNumbers(t *testing.T) {
 	t.Parallel()
 	const seed = 1430

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/backend/engines"
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/service"
@@ -38,7 +38,7 @@ func check(cmd *cobra.Command, path string) error {
 		return err
 	}
 	describePolicy(out, p)
-	b, err := backend.Open(cmd.Context(), p, log)
+	b, err := engines.Open(cmd.Context(), p, log)
 	if err != nil {
 		return exitCode{3, fmt.Errorf("database: %w", err)}
 	}

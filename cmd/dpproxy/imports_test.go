@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,11 +77,22 @@ var picture = map[string][]string{
 	"internal/request":           {},
 	"internal/seeds":             {},
 	"backend/hive":               {},
-	"backend/mysql":              {"rewrite", "rewrite/dialect", "policy"},
 	"backend/units":              {"rewrite", "policy"},
 	"backend/csv":                {},
 	"backend/parquet":            {},
-	"backend":                    {"backend/csv", "backend/hive", "backend/mysql", "backend/parquet", "backend/units", "rewrite", "rewrite/dialect", "policy", "ledger", "mechanisms", "mechanisms/privacy", "internal/moment", "internal/scratch"},
+	"backend":                    {"rewrite", "rewrite/dialect", "policy", "ledger", "mechanisms/privacy"},
+	"backend/internal/execute":   {"backend", "rewrite", "rewrite/dialect", "policy", "ledger", "mechanisms", "mechanisms/privacy", "internal/moment"},
+	"backend/internal/inspect":   {"backend", "backend/internal/execute", "rewrite", "rewrite/dialect", "policy", "mechanisms/privacy"},
+	"backend/internal/embedded":  {"backend", "backend/internal/execute", "backend/internal/inspect", "rewrite", "rewrite/dialect", "mechanisms/privacy", "internal/scratch"},
+	"backend/internal/link":      {},
+	"backend/snapshot":           {"backend", "backend/internal/execute", "backend/internal/inspect", "backend/internal/embedded", "backend/units", "rewrite", "rewrite/dialect", "policy", "mechanisms/privacy", "internal/moment", "internal/scratch"},
+	"backend/files":              {"backend", "backend/internal/execute", "backend/internal/inspect", "backend/internal/embedded", "backend/csv", "backend/parquet", "rewrite", "rewrite/dialect", "policy"},
+	"backend/duckdb":             {"backend", "backend/internal/execute", "backend/internal/inspect", "backend/internal/embedded", "backend/files", "backend/snapshot", "rewrite", "rewrite/dialect", "policy", "mechanisms/privacy"},
+	"backend/mysql":              {"backend", "backend/internal/execute", "backend/internal/inspect", "backend/internal/embedded", "backend/internal/link", "backend/snapshot", "rewrite", "rewrite/dialect", "policy", "mechanisms/privacy"},
+	"backend/postgres":           {"backend", "backend/internal/execute", "backend/internal/inspect", "backend/snapshot", "backend/units", "rewrite", "rewrite/dialect", "policy", "mechanisms/privacy"},
+	"backend/spark":              {"backend", "backend/internal/execute", "backend/internal/inspect", "backend/internal/link", "backend/hive", "rewrite", "rewrite/dialect", "policy", "mechanisms/privacy"},
+	"backend/engines":            {"backend", "backend/snapshot", "backend/duckdb", "backend/mysql", "backend/postgres", "backend/spark", "policy"},
+	"backend/backendtest":        {"backend", "backend/internal/execute", "backend/pgtest", "backend/mariadbtest", "backend/sparktest", "ledger", "mechanisms", "mechanisms/privacy", "planner/plans", "planner/predicate", "policy", "rewrite"},
 	"policy/policytest":          {},
 	"backend/pgtest":             {"internal/daemon"},
 	"backend/mariadbtest":        {"internal/daemon"},
@@ -106,7 +118,7 @@ var picture = map[string][]string{
 	"proxy":                      {"internal/request", "proxy/spans", "proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "proxy/settings", "proxy/login", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/deadline", "internal/moment"},
 	"console":                    {"proxy", "proxy/pgerror", "proxy/login", "policy", "ledger", "mechanisms/privacy"},
 	"service":                    {"*", "internal/deadline"},
-	"cmd/dpproxy":                {"*", "internal/request"},
+	"cmd/dpproxy":                {"*", "backend/duckdb", "backend/mysql", "internal/request"},
 	"cmd/dpproxy/draft":          {"policy"},
 	"examples/attacks":           {},
 	"packaging/licences":         {},
@@ -115,13 +127,17 @@ var picture = map[string][]string{
 	"test/truth":                 {},
 }
 
+// ofEngines are the packages that hold private rows before they are sealed: "*" names none of them, since whoever has one of their types is not held to what
+// backend.Backend hands out.
+var ofEngines = []string{"backend/duckdb", "backend/files", "backend/mysql", "backend/postgres", "backend/snapshot", "backend/spark"}
+
 // foreign lists which packages may import a module that touches the outside: the grammar, the databases, the wire.
 var foreign = map[string][]string{
 	"github.com/pganalyze/pg_query_go": {"planner", "planner/ast", "planner/parse", "planner/semantics", "planner/plans", "planner/formula", "planner/bind", "planner/aggregate", "planner/outerquery", "planner/mysql", "rewrite/outer", "sandbox/sandboxtest", "cmd/dpproxy/draft"},
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
-	"github.com/jackc/pgx/v5/pgproto3": {"console", "backend", "proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
-	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
-	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "backend/citustest", "ledger/postgres", "sandbox/cluster", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},
+	"github.com/jackc/pgx/v5/pgproto3": {"console", "backend/postgres", "proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
+	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend/postgres"},
+	"github.com/jackc/pgx/v5":          {"backend/postgres", "backend/backendtest", "backend/pgtest", "backend/citustest", "ledger/postgres", "sandbox/cluster", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},
 	"github.com/go-ldap/ldap":          {"proxy/login"},
 	"github.com/coreos/go-oidc":        {"proxy/login", "cmd/dpproxy"},
 	"golang.org/x/oauth2":              {"cmd/dpproxy"},
@@ -129,15 +145,15 @@ var foreign = map[string][]string{
 	"github.com/go-sql-driver/mysql":   {"backend/mysql", "backend/mariadbtest"},
 	"github.com/beltran/gohive":        {"backend/hive"},
 	"github.com/apache/thrift":         {"backend/hive"},
-	"github.com/duckdb":                {"backend", "backend/mysql", "cmd/dpproxy"},
+	"github.com/duckdb":                {"backend/internal/embedded", "backend/snapshot", "backend/files", "backend/duckdb", "backend/mysql", "backend/backendtest", "cmd/dpproxy"},
 	"github.com/ncruces":               {"ledger/sqlite", "internal/simulation"},
 	"go.yaml.in/yaml":                  {"policy"},
 	"math/rand":                        {"mechanisms/stattest", "internal/nested", "internal/simulation", "examples/attacks"},
 	"unsafe":                           {},
-	"database/sql":                     {"backend", "backend/mysql", "backend/mariadbtest", "cmd/dpproxy", "test/kit"},
-	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/pgtest", "backend/citustest", "internal/daemon", "test/kit", "proxy/spans"},
+	"database/sql":                     {"backend/internal/embedded", "backend/files", "backend/duckdb", "backend/backendtest", "backend/mysql", "backend/mariadbtest", "cmd/dpproxy", "test/kit"},
+	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/backendtest", "backend/pgtest", "backend/citustest", "internal/daemon", "test/kit", "proxy/spans"},
 	"net/http":                         {"console", "proxy/spans", "proxy", "proxy/login", "cmd/dpproxy"},
-	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend", "backend/mysql", "backend/pgtest", "backend/citustest", "backend/mariadbtest", "policy", "proxy", "sandbox/cluster", "cmd/dpproxy", "proxy/spans"},
+	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend/spark", "backend/mysql", "backend/pgtest", "backend/citustest", "backend/mariadbtest", "policy", "proxy", "sandbox/cluster", "cmd/dpproxy", "proxy/spans"},
 }
 
 // TestImports reads every non-test file with go/parser and holds it against the picture.
@@ -175,6 +191,10 @@ func TestImportsCatchesForbiddenArrow(t *testing.T) {
 		{"mechanisms/noise", "math/rand/v2"},
 		{"planner", "unsafe"},
 		{"console", module + "proxy/pipeline"},
+		{"backend", module + "backend/internal/execute"},
+		{"backend/snapshot", module + "backend/postgres"},
+		{"service", module + "backend/postgres"},
+		{"proxy/pipeline", module + "backend/engines"},
 		{"console", module + "backend"},
 		{"console", module + "planner"},
 		{"console", module + "sandbox"},
@@ -192,7 +212,7 @@ func TestImportsCatchesForbiddenArrow(t *testing.T) {
 func forbidden(dir, path string, allowed []string) string {
 	if own, ok := strings.CutPrefix(path, module); ok {
 		for _, a := range allowed {
-			if a == own || a == "*" && !strings.Contains(own, "internal/") && !strings.HasPrefix(own, "test/") {
+			if a == own || a == "*" && !strings.Contains(own, "internal/") && !strings.HasPrefix(own, "test/") && !slices.Contains(ofEngines, own) {
 				return ""
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/cmd/dpproxy/draft"
 )
 
@@ -27,7 +27,7 @@ ON t.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA AND t.CONSTRAINT_NAME = k.CONSTRAIN
 
 // firstMySQLPolicy reads the catalog and drafts a policy.
 func firstMySQLPolicy(ctx context.Context, database string, f initFlags) (*draft.Draft, error) {
-	c, err := backend.OpenMySQLCatalog(ctx, database)
+	c, err := mysql.OpenCatalog(ctx, database)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
@@ -48,7 +48,7 @@ func firstMySQLPolicy(ctx context.Context, database string, f initFlags) (*draft
 	return draft.Write(schema, options)
 }
 
-func readMySQL(ctx context.Context, c *backend.MySQLCatalog, f initFlags) (*draft.Schema, error) {
+func readMySQL(ctx context.Context, c *mysql.Catalog, f initFlags) (*draft.Schema, error) {
 	s := &draft.Schema{}
 	add := func(schema, name, comment string) {
 		if !slices.ContainsFunc(s.Tables, func(t *draft.Table) bool { return t.Schema == schema && t.Name == name }) {
@@ -96,7 +96,7 @@ func readMySQL(ctx context.Context, c *backend.MySQLCatalog, f initFlags) (*draf
 	return s, nil
 }
 
-func readMySQLTable(ctx context.Context, c *backend.MySQLCatalog, s *draft.Schema, t *draft.Table) error {
+func readMySQLTable(ctx context.Context, c *mysql.Catalog, s *draft.Schema, t *draft.Table) error {
 	checks := mysqlChecksSQL
 	if c.Maria {
 		checks = mariaChecksSQL
@@ -193,7 +193,7 @@ func enumLabels(data, full string) string {
 }
 
 // mysqlKeys reads the keys of a table that is to be public: ends of whole numbers, else all values.
-func mysqlKeys(ctx context.Context, c *backend.MySQLCatalog, t *draft.Table, k *draft.Column) (keys draft.Keys, err error) {
+func mysqlKeys(ctx context.Context, c *mysql.Catalog, t *draft.Table, k *draft.Column) (keys draft.Keys, err error) {
 	column, from := c.Quote(k.Name), c.Quote(t.Schema)+"."+c.Quote(t.Name)
 	if k.Type == "smallint" || k.Type == "integer" || k.Type == "bigint" {
 		rows, err := c.Ask(ctx, fmt.Sprintf("SELECT min(%[1]s), max(%[1]s) FROM %[2]s", column, from))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/backend/duckdb"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/planner/parse"
 )
@@ -27,7 +27,7 @@ func versionCommand() *cobra.Command {
 }
 
 func tellVersion(out io.Writer) error {
-	duck, err := backend.EngineVersion()
+	duck, err := duckdb.EngineVersion()
 	if err != nil {
 		return err
 	}

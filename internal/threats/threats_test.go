@@ -268,7 +268,7 @@ func TestFiguresAreKept(t *testing.T) {
 	}
 }
 
-// TestSourcesAnswer: each type of package backend that answers the questions to sources is in the table, with a test of each answer.
+// TestSourcesAnswer: each type below package backend that answers the questions to sources is in the table, with a test of each answer.
 func TestSourcesAnswer(t *testing.T) {
 	known := testsOf(t)
 	of := map[string]bool{}
@@ -285,7 +285,7 @@ func TestSourcesAnswer(t *testing.T) {
 			}
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(root, "backend", "*.go"))
+	files, err := filepath.Glob(filepath.Join(root, "backend", "*", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,9 +295,10 @@ func TestSourcesAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`_ +questions += \(?\*?(\w+)`).FindAllStringSubmatch(string(text), -1) {
-			if found++; !of[m[1]] {
-				t.Errorf("%s answers, and is not in the table", m[1])
+		for _, m := range regexp.MustCompile(`_ +inspect\.Questions += \(?\*?(\w+)`).FindAllStringSubmatch(string(text), -1) {
+			who := filepath.Base(filepath.Dir(file)) + "." + m[1]
+			if found++; !of[who] {
+				t.Errorf("%s answers, and is not in the table", who)
 			}
 		}
 	}

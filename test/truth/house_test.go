@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend"
+	backends "github.com/dpproxy/dpproxy/backend/engines"
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
@@ -152,12 +153,12 @@ func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxU
 		t.Fatalf("%v\n%s", err, text)
 	}
 	ctx := context.Background()
-	if h.backend, err = backend.Open(ctx, h.policy, h.log); err != nil {
+	if h.backend, err = backends.Open(ctx, h.policy, h.log); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.backend.Close() })
 	h.inspect(ctx)
-	if b, ok := h.backend.(*backend.Snapshots); ok {
+	if b, ok := h.backend.(backend.Copies); ok {
 		copies, err := b.Prepare(ctx, h.policy)
 		if err != nil {
 			t.Fatal(err)

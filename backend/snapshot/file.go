@@ -1,0 +1,205 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/backend/internal/embedded"
+	"github.com/dpproxy/dpproxy/backend/internal/execute"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// Snapshots lie in their directory as
+//
+//	20261123T020000.004211907Z-6f1c….duckdb   a whole one: the moment of its rows, and the digest of the SQL that makes one
+//	making-1234567/                 what is being made, of a process that holds its lock (package scratch)
+//
+// A file gets its name when all of it is on the disk: one that has such a name is whole.
+
+const (
+	FileTime   = "20060102T150405.000000000Z"
+	FileEnd    = ".duckdb"
+	makingName = "making-"
+)
+
+// leastKey is the least length of a key.
+const leastKey = 32
+
+// ReadKey reads the key of copies; without a file there is none.
+func ReadKey(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", fmt.Errorf("snapshot: the key cannot be read: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("snapshot: %s may be read by others than its owner: chmod 600 %[1]s", file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("snapshot: the key cannot be read: %w", err)
+	}
+	key := strings.TrimSpace(string(text))
+	if len(key) < leastKey {
+		return "", fmt.Errorf("snapshot: %s holds fewer than %d characters: make one with openssl rand -base64 32", file, leastKey)
+	}
+	return key, nil
+}
+
+// Copied is a snapshot that is open.
+type Copied struct {
+	*embedded.Instance
+	At         time.Time
+	Digest     string
+	Path       string
+	Names      map[string]bool         // of its tables
+	unique     []string                // what constraints proved of the source in its moment
+	policies   map[*policy.Policy]bool // for which it came into force
+	users      int                     // queries that run on it, and one while it is in force
+	Superseded bool                    // its file is of no use any more
+}
+
+// OpenCopy opens a whole snapshot.
+func OpenCopy(ctx context.Context, path, key string) (*Copied, error) {
+	at, digest, ok := parseName(filepath.Base(path))
+	if !ok {
+		return nil, errors.New("backend: not the name of a snapshot")
+	}
+	engine, err := embedded.Start(ctx, os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	c := &Copied{Instance: engine, At: at, Digest: digest, Path: path, Names: map[string]bool{}, policies: map[*policy.Policy]bool{}, users: 1}
+	if err := c.read(ctx, key); err != nil {
+		engine.Close()
+		if ctx.Err() != nil {
+			err = ctx.Err() // and nothing is wrong with the file
+		}
+		return nil, fmt.Errorf("snapshot %s cannot be opened: %w", filepath.Base(path), err)
+	}
+	return c, nil
+}
+
+func (c *Copied) read(ctx context.Context, key string) error {
+	if err := c.halve(ctx); err != nil {
+		return err
+	}
+	if _, err := c.Pool.ExecContext(ctx, embedded.Attach(c.Path, dialect.Catalog, key, true)); err != nil {
+		return errors.New("not a file of this version of DuckDB, damaged, or of another key")
+	}
+	err := c.EachRow(ctx, "SELECT table_name FROM duckdb_tables() WHERE database_name = $1 AND schema_name = 'main'", func(row []*string) error {
+		if row[0] == nil {
+			return execute.ErrResult
+		}
+		c.Names[*row[0]] = true
+		return nil
+	}, dialect.Catalog)
+	if err != nil {
+		return errors.New("its tables cannot be listed")
+	}
+	err = c.EachRow(ctx, "SELECT key FROM "+dialect.Catalog+"."+provenTable, func(row []*string) error {
+		if row[0] == nil {
+			return execute.ErrResult
+		}
+		c.unique = append(c.unique, *row[0])
+		return nil
+	})
+	if err != nil {
+		return errors.New("what was proved of it cannot be read")
+	}
+	return c.Lock(ctx)
+}
+
+// halve has an open copy take half of the memory that DB would take of the machine, beyond which its sorts go to files:
+// two are open while one takes another's place.
+func (c *Copied) halve(ctx context.Context) error {
+	var text, unit string
+	var size float64
+	err := c.Pool.QueryRowContext(ctx, "SELECT current_setting('memory_limit')").Scan(&text)
+	if err == nil {
+		_, err = fmt.Sscanf(text, "%g %s", &size, &unit) // 18.7 GiB
+	}
+	if err == nil {
+		_, err = c.Pool.ExecContext(ctx, "SET GLOBAL memory_limit = "+dialect.QuoteText(fmt.Sprintf("%.2f%s", size/2, unit)))
+	}
+	if err != nil {
+		return errors.New("its memory cannot be bounded")
+	}
+	return nil
+}
+
+// provenTable lists the keys that constraints proved unique.
+const provenTable = "dpproxy.proven"
+
+// proven tells whether constraints proved, in the moment of the snapshot, all that is needed.
+func (c *Copied) proven(needs []rewrite.Unique) bool {
+	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool { return !slices.Contains(c.unique, keyName(u)) })
+}
+
+// textOf is the text that a query runs as. What it requires was proved when the copy was made: units were found by it.
+func (c *Copied) textOf(query rewrite.Query) (string, error) {
+	return execute.Shortest(query, func(s rewrite.Shorter) bool { return c.proven(s.Needs) }).SQL, nil
+}
+
+// keyName names what a constraint may prove of a table in a snapshot.
+func keyName(u rewrite.Unique) string {
+	return fmt.Sprintf("%q %q %t", rewrite.Copied(u.Table), u.Columns, u.Nullable)
+}
+
+// Discard closes a snapshot, and removes its file where another has taken its place.
+func (c *Copied) Discard(log *slog.Logger) {
+	if err := c.Close(); err != nil {
+		log.Warn("a snapshot did not close cleanly", "error", err)
+	}
+	if !c.Superseded {
+		return
+	}
+	if err := os.Remove(c.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		log.Warn("a snapshot that is no longer in force cannot be removed", "error", err)
+	}
+}
+
+// FileName and parseName are the name of a snapshot's file.
+func FileName(at time.Time, digest string) string {
+	return at.UTC().Format(FileTime) + "-" + digest + FileEnd
+}
+
+func parseName(name string) (at time.Time, digest string, ok bool) {
+	first, rest, _ := strings.Cut(name, "-")
+	digest, whole := strings.CutSuffix(rest, FileEnd)
+	at, err := time.Parse(FileTime, first)
+	raw, bad := hex.DecodeString(digest)
+	return at, digest, whole && err == nil && bad == nil && len(raw) == digestLength
+}
+
+// newest opens the newest snapshot that was made by the same SQL; nil: there is none that can be opened.
+func (b *Snapshots) newest(ctx context.Context, want extractions) *Copied {
+	list, err := os.ReadDir(b.Plan.Dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range slices.Backward(list) { // names are in the order of their moments
+		at, digest, ok := parseName(e.Name())
+		if !ok || digest != want.digest || time.Until(at) > time.Minute { // which a clock that was wrong has named
+			continue
+		}
+		c, err := OpenCopy(ctx, filepath.Join(b.Plan.Dir, e.Name()), b.key)
+		if err == nil {
+			return c
+		}
+		b.Log.Warn("a snapshot is left out", "error", err)
+	}
+	return nil
+}
