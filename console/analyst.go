@@ -205,8 +205,9 @@ func (r *request) wrong(q question, err error) {
 	r.show(http.StatusOK, "ask", "Ask", "ask", askView{Question: q, Wrong: told})
 }
 
-// buy has a statement answered whose price she has seen. Where it has changed since, the new one is shown in the place of an answer: the
-// price is asked for again, and the session then refuses what costs more, if it changes between the two.
+// buy has a statement answered whose price she has seen. Where it has changed since, the new one is shown in the place
+// of an answer: the price is asked for again, and the session then refuses what costs more, if it changes between the
+// two.
 func (r *request) buy() {
 	q, ok := r.question()
 	if !ok {

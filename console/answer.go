@@ -84,8 +84,8 @@ func viewOf(a answer) answerView {
 // maxBars is how many groups are drawn as bars; more are drawn as a line.
 const maxBars = 30
 
-// plot draws the first number that is no key: over the keys before it as bars, or as a line where the key is a number or a time, or where there
-// are many.
+// plot draws the first number that is no key: over the keys before it as bars, or as a line where the key is a number
+// or a time, or where there are many.
 func (v *answerView) plot(a answer, low, high map[int]int, hidden map[int]bool) {
 	measure := -1
 	for i, c := range a.Columns {
@@ -136,7 +136,8 @@ func (v *answerView) plot(a answer, low, high map[int]int, hidden map[int]bool) 
 	v.Bars = barsOf(a.Columns[measure].Name, points)
 }
 
-// places are where the points stand on the axis: by the value of a key that is a number and rises, or one after the other.
+// places are where the points stand on the axis: by the value of a key that is a number and rises, or one after the
+// other.
 func places(keys []cell, numbers bool) []float64 {
 	xs, byValue := make([]float64, len(keys)), numbers
 	for i, key := range keys {

@@ -10,9 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// How fast an account is spent: what was left of it after each charge, and the day on which nothing is, if it goes on as in the last four
-// weeks. What is left now is the ledger's own; the line goes back from there, charge by charge. Numbers here are drawn and compared with a
-// calendar; what is charged and refused, the ledger knows in whole units.
+// How fast an account is spent: what was left of it after each charge, and the day on which nothing is, if it goes on
+// as in the last four weeks. What is left now is the ledger's own; the line goes back from there, charge by charge.
+// Numbers here are drawn and compared with a calendar; what is charged and refused, the ledger knows in whole units.
 
 // unit is what an account's amounts are drawn in.
 type unit struct {
@@ -62,8 +62,8 @@ const (
 	farthestOut = 100 * 365 * 24 * time.Hour
 )
 
-// look computes it. The pace is what was spent in the last four weeks, or since the first charge if that was later, and over a day at
-// least: the first hour of somebody's work is no pace.
+// look computes it. The pace is what was spent in the last four weeks, or since the first charge if that was later, and
+// over a day at least: the first hour of somebody's work is no pace.
 func (a account) look(u unit) outlook {
 	var o outlook
 	spent, since := 0.0, a.now

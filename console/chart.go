@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Plots are SVG that templates write, in percents of their width: text keeps its size on a phone. Numbers in them are made here, and what
-// stands in the answer is written as it came.
+// Plots are SVG that templates write, in percents of their width: text keeps its size on a phone. Numbers in them are
+// made here, and what stands in the answer is written as it came.
 
 // point is one value of a plot.
 type point struct {
@@ -57,8 +57,8 @@ func barsOf(measure string, points []point) *barChart {
 	return c
 }
 
-// lineChart has a line, the band of its intervals, and what is expected of it later. The plot itself is a square of a thousand that is
-// stretched; what is written stands over it in percents.
+// lineChart has a line, the band of its intervals, and what is expected of it later. The plot itself is a square of a
+// thousand that is stretched; what is written stands over it in percents.
 type lineChart struct {
 	Measure string
 	Height  int

@@ -2,7 +2,8 @@ package console
 
 import "testing"
 
-// TestGridEnds: whatever an answer's numbers are, there are a few round values, and they are found at once. At 1.6e308 the one above all is infinite.
+// TestGridEnds: whatever an answer's numbers are, there are a few round values, and they are found at once. At 1.6e308
+// the one above all is infinite.
 func TestGridEnds(t *testing.T) {
 	for _, ends := range [][2]float64{{0, 1.6e308}, {-1.7e308, 1.7e308}, {0, 5e-324}, {1e17, 1e17 + 16}, {0, 0}, {-3, -3}, {0, 100}, {1.79e308, 1.79e308}} {
 		lines, _, _ := gridOf(ends[0], ends[1])

@@ -1,14 +1,15 @@
-// Package console is pages for a browser: the tables of a dataset, a box for statements that shows their price before anything is bought,
-// answers as tables and plots, and the user's balance; for the policy's owners, who spends what, and how fast.
+// Package console is pages for a browser: the tables of a dataset, a box for statements that shows their price before
+// anything is bought, answers as tables and plots, and the user's balance; for the policy's owners, who spends what,
+// and how fast.
 //
-// It is one more client of the proxy. Who she is, proxy.Server.Prove says, with the wire's own exchange, brake and gate; what an analyst's
-// page shows comes over a session of the wire's protocol (talk.go) and through its pipeline, so that no page says what psql would not
-// (docs/adr/0133). Owners' pages read the ledger and the policy, and no row.
+// It is one more client of the proxy. Who she is, proxy.Server.Prove says, with the wire's own exchange, brake and
+// gate; what an analyst's page shows comes over a session of the wire's protocol (talk.go) and through its pipeline, so
+// that no page says what psql would not (docs/adr/0133). Owners' pages read the ledger and the policy, and no row.
 //
-// An example: a form posts "SELECT count(*) FROM people" to /data/demo/ask. post (this file) holds its token against the session's and
-// bounds its bytes; ask (analyst.go) has EXPLAIN (ALTERNATIVES, FORMAT JSON) of it answered over a session of its own; priceOf
-// (price.go) reads cost, error and alternatives from that; the page has a button that posts the statement and the price to
-// /data/demo/buy, which asks under SET dp.max_cost and refuses any other price.
+// An example: a form posts "SELECT count(*) FROM people" to /data/demo/ask. post (this file) holds its token against
+// the session's and bounds its bytes; ask (analyst.go) has EXPLAIN (ALTERNATIVES, FORMAT JSON) of it answered over a
+// session of its own; priceOf (price.go) reads cost, error and alternatives from that; the page has a button that posts
+// the statement and the price to /data/demo/buy, which asks under SET dp.max_cost and refuses any other price.
 package console
 
 import (
@@ -68,7 +69,8 @@ const (
 	maxDrained    = 64 << 20 // of a form that is too long, read and thrown away so that its sender reads why
 )
 
-// pageTime is how long a page may take to be made: an answer may wait for the owner's deadline, for others', and for the grid.
+// pageTime is how long a page may take to be made: an answer may wait for the owner's deadline, for others', and for
+// the grid.
 func pageTime(p *policy.Policy) time.Duration {
 	return time.Minute + p.Backend.Deadline + 2*p.Server.Timing.Fresh
 }
@@ -137,7 +139,8 @@ func (c *Console) certificate(*tls.ClientHelloInfo) (*tls.Config, error) {
 //go:embed pages
 var pageFiles embed.FS
 
-// pages are the templates by name, each with the layout around it, read when the first page is made: a sandbox, which is the same program, begins without them.
+// pages are the templates by name, each with the layout around it, read when the first page is made: a sandbox, which
+// is the same program, begins without them.
 var pages = sync.OnceValue(func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{"segment": escaped, "words": func(kind string) string { return strings.ReplaceAll(kind, "_", " ") }}).ParseFS(pageFiles, "pages/layout.html", "pages/chart.html"))
@@ -263,8 +266,8 @@ func (c *Console) get(page func(*request)) http.HandlerFunc {
 	}
 }
 
-// post takes a form from whoever has logged in. Who has not, or has no token, is refused before a form of any length is read; the token is
-// looked for once the form is.
+// post takes a form from whoever has logged in. Who has not, or has no token, is refused before a form of any length is
+// read; the token is looked for once the form is.
 func (c *Console) post(most int64, page func(*request)) http.HandlerFunc {
 	return func(out http.ResponseWriter, in *http.Request) {
 		s := c.sessions.find(c.cookie(in, c.name))
@@ -288,7 +291,8 @@ func (c *Console) post(most int64, page func(*request)) http.HandlerFunc {
 	}
 }
 
-// serve makes one page, where the session has not too many under way. Its waits end with the browser's, with the session, and in time.
+// serve makes one page, where the session has not too many under way. Its waits end with the browser's, with the
+// session, and in time.
 func (c *Console) serve(out http.ResponseWriter, in *http.Request, s *session, page func(*request)) {
 	if !c.sessions.enter(s) {
 		refuse(out, http.StatusTooManyRequests, "too many pages of this session are being made: wait for one of them")
@@ -343,7 +347,8 @@ func (r *request) fail(status int, text string) {
 	r.show(status, "message", "Not possible", "", message{Severity: "ERROR", Message: text})
 }
 
-// send makes all of a page before the first byte of it leaves: then a client that reads slowly holds nothing but its bytes.
+// send makes all of a page before the first byte of it leaves: then a client that reads slowly holds nothing but its
+// bytes.
 func (c *Console) send(out http.ResponseWriter, status int, name string, v view) {
 	var made bytes.Buffer
 	if err := pages()[name].ExecuteTemplate(&made, "layout.html", v); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// TestLogIn: a log-in is a new number in a cookie that scripts and other sites do not get; what the browser held before is worth nothing
-// afterwards, and neither is the number after the log-out.
+// TestLogIn: a log-in is a new number in a cookie that scripts and other sites do not get; what the browser held before
+// is worth nothing afterwards, and neither is the number after the log-out.
 func TestLogIn(t *testing.T) {
 	b := start(t, policyText(t, ""))
 	w := b.browser()
@@ -69,8 +69,8 @@ func TestLogIn(t *testing.T) {
 	threats.Reached(t, "T73", "a planted session number: 0 let in; a number after log-out: 0 let in")
 }
 
-// TestWhoMayLogIn: a user of no dataset is told so; an owner without one sees the owner's pages; a changed password and a disabled user end
-// their sessions with the next page.
+// TestWhoMayLogIn: a user of no dataset is told so; an owner without one sees the owner's pages; a changed password and
+// a disabled user end their sessions with the next page.
 func TestWhoMayLogIn(t *testing.T) {
 	text := policyText(t, "")
 	b := start(t, text)
@@ -95,8 +95,8 @@ func TestWhoMayLogIn(t *testing.T) {
 	}
 }
 
-// TestForms: whoever is not logged in, has no token, or comes from another site is refused, without the form being read: most of it is
-// never sent.
+// TestForms: whoever is not logged in, has no token, or comes from another site is refused, without the form being
+// read: most of it is never sent.
 func TestForms(t *testing.T) {
 	b := start(t, policyText(t, ""))
 	alice, bob := b.loggedIn("alice"), b.loggedIn("bob")
@@ -226,8 +226,8 @@ func TestGetsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestPrice: nothing is answered before its price is confirmed, and what is paid is the price that was shown: where it has changed, or
-// changes in between, the new one is asked for.
+// TestPrice: nothing is answered before its price is confirmed, and what is paid is the price that was shown: where it
+// has changed, or changes in between, the new one is asked for.
 func TestPrice(t *testing.T) {
 	b := start(t, policyText(t, ""))
 	w := b.loggedIn("alice")
@@ -355,8 +355,8 @@ func TestPagesAtOnce(t *testing.T) {
 	}
 }
 
-// TestLogOutWhileItRuns: a log-out, a browser that goes away and an idle session end what their pages wait for, as a lost client does, and
-// nothing else. Under -race.
+// TestLogOutWhileItRuns: a log-out, a browser that goes away and an idle session end what their pages wait for, as a
+// lost client does, and nothing else. Under -race.
 func TestLogOutWhileItRuns(t *testing.T) {
 	b := start(t, policyText(t, ""))
 	ended := func(want int64) {

@@ -10,9 +10,10 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
-// Connections are bounded before anything is read of them, in all and by where they come from. Browsers keep some open that they do not
-// use, and whoever is not logged in may send half a form, so where there are too many the one that has been there longest with no page being
-// made, and no name being proved, goes: a page that is asked for is never behind them.
+// Connections are bounded before anything is read of them, in all and by where they come from. Browsers keep some open
+// that they do not use, and whoever is not logged in may send half a form, so where there are too many the one that has
+// been there longest with no page being made, and no name being proved, goes: a page that is asked for is never behind
+// them.
 
 const (
 	maxConnections     = 512
@@ -52,7 +53,8 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets http.Server say a last word to a client whose form it has not read: closing over unread bytes would discard it.
+// CloseWrite lets http.Server say a last word to a client whose form it has not read: closing over unread bytes would
+// discard it.
 func (c *counted) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

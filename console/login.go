@@ -15,8 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// Logging in. The form has a token that belongs to a cookie of its own, so that nobody is logged in by another site's form as somebody
-// else; the session's number is made once the name is proved, whatever the browser held before.
+// Logging in. The form has a token that belongs to a cookie of its own, so that nobody is logged in by another site's
+// form as somebody else; the session's number is made once the name is proved, whatever the browser held before.
 
 // loginView is the log-in page.
 type loginView struct{ Name, Wrong, Hint string }
@@ -105,7 +105,8 @@ func (c *Console) login(out http.ResponseWriter, in *http.Request) {
 
 const wrongPassword = "The name or the password is wrong, or this name logs in by a certificate or a provider: then use psql."
 
-// refusedLogin says what of a failed log-in may be said: the same of every name that did not prove itself, whatever it is asked for.
+// refusedLogin says what of a failed log-in may be said: the same of every name that did not prove itself, whatever it
+// is asked for.
 func refusedLogin(name string, err error) loginView {
 	var told *pgerror.Fatal
 	if errors.As(err, &told) && (told.SQLState == "53300" || told.SQLState == "57P03" || told.SQLState == "57P01") {

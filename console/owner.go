@@ -17,8 +17,9 @@ import (
 	"github.com/dpproxy/dpproxy/proxy"
 )
 
-// The owners' pages: of the ledger's rows and the policy's words. They hold no answer and no row; but what analysts choose to ask may
-// follow from what they were answered, so that only those see them whom the policy names as owners (docs/adr/0135).
+// The owners' pages: of the ledger's rows and the policy's words. They hold no answer and no row; but what analysts
+// choose to ask may follow from what they were answered, so that only those see them whom the policy names as owners
+// (docs/adr/0135).
 
 // Books is what owners' pages read of the ledger, and the one thing that they do to it.
 type Books interface {

@@ -19,8 +19,8 @@ import (
 // ownerPaths are the owners' pages.
 var ownerPaths = []string{"/owner", "/owner/charges", "/owner/releases", "/owner/alarms", "/owner/policy"}
 
-// TestOwnersAlone: whoever is not an owner sees nothing of what others do, an admin neither; an owner that the policy no longer names sees
-// it no more.
+// TestOwnersAlone: whoever is not an owner sees nothing of what others do, an admin neither; an owner that the policy
+// no longer names sees it no more.
 func TestOwnersAlone(t *testing.T) {
 	text := strings.Replace(policyText(t, ""), `{name: "bob"`, `{admin: true, name: "bob"`, 1)
 	b := start(t, text)
@@ -99,8 +99,8 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-// TestLinesAreThin: however many charges there are, a line has a bounded number of points, begins at what was there, ends at what is left,
-// and never rises.
+// TestLinesAreThin: however many charges there are, a line has a bounded number of points, begins at what was there,
+// ends at what is left, and never rises.
 func TestLinesAreThin(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	u := unitOf(epsilon(1))
@@ -191,8 +191,8 @@ func (w *browser) upload(text string) page {
 	return w.do("POST", "/owner/policy", body, http.Header{"Content-Type": {form.FormDataContentType()}})
 }
 
-// TestProposedPolicy: a proposed policy is compared, and nothing of it is put in force; what is wrong with one is told, one of ten megabytes
-// is refused by a page that says so, and one that would unfold without end is not unfolded.
+// TestProposedPolicy: a proposed policy is compared, and nothing of it is put in force; what is wrong with one is told,
+// one of ten megabytes is refused by a page that says so, and one that would unfold without end is not unfolded.
 func TestProposedPolicy(t *testing.T) {
 	text := policyText(t, "")
 	b := start(t, text)

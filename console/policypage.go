@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The policy in plain words, and what a proposed one would change. Nothing is put in force here: the file is the owner's, and who may write
-// to it is the machine's business.
+// The policy in plain words, and what a proposed one would change. Nothing is put in force here: the file is the
+// owner's, and who may write to it is the machine's business.
 
 const (
 	maxPolicy  = 1 << 20            // bytes of a proposed policy

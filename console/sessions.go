@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy"
 )
 
-// Who has logged in is kept in memory alone: a restart logs everybody out. What the browser holds is a number that nobody can guess, made
-// anew at each log-in; what is kept of it is its hash.
+// Who has logged in is kept in memory alone: a restart logs everybody out. What the browser holds is a number that
+// nobody can guess, made anew at each log-in; what is kept of it is its hash.
 
 const (
 	maxSessions     = 1000 // in all

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// What an analyst's page shows it has asked for as any client does: a session of the wire's protocol, over a connection that does not
-// leave the process. A page opens one and closes it; nothing of it outlives the page, so that a log-out or a policy that is reloaded finds
-// none to end.
+// What an analyst's page shows it has asked for as any client does: a session of the wire's protocol, over a connection
+// that does not leave the process. A page opens one and closes it; nothing of it outlives the page, so that a log-out
+// or a policy that is reloaded finds none to end.
 
 // talk is one such session. It serves one page, and one goroutine at a time.
 type talk struct {
@@ -60,7 +60,8 @@ const (
 // errGone says that the proxy ended a session: it shuts down, or the page's time is over.
 var errGone = errors.New("the proxy has ended the session")
 
-// converse opens a session in a dataset, with settings as a client gives them at its start. The context ends it at any moment.
+// converse opens a session in a dataset, with settings as a client gives them at its start. The context ends it at any
+// moment.
 func converse(ctx context.Context, conn net.Conn, user, dataset string, settings map[string]string) (*talk, error) {
 	t := &talk{conn: conn, front: pgproto3.NewFrontend(conn, conn), served: ctx}
 	t.front.SetMaxBodyLen(maxRow)
@@ -92,8 +93,8 @@ func carried(text string) error {
 	return nil
 }
 
-// ask has one statement answered. It goes by the extended protocol, which takes one alone: what stands behind a semicolon is refused
-// before anything is run, so that EXPLAIN before a text explains all of it.
+// ask has one statement answered. It goes by the extended protocol, which takes one alone: what stands behind a
+// semicolon is refused before anything is run, so that EXPLAIN before a text explains all of it.
 func (t *talk) ask(sql string) (answer, error) {
 	if err := carried(sql); err != nil {
 		return answer{}, err
@@ -101,8 +102,8 @@ func (t *talk) ask(sql string) (answer, error) {
 	return t.exchange(&pgproto3.Parse{Query: sql}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{MaxRows: maxRows + 1}, &pgproto3.Sync{})
 }
 
-// exchange sends messages and reads up to ReadyForQuery. It writes beside reading: the other side may answer before it has read all,
-// and such a connection holds nothing in between.
+// exchange sends messages and reads up to ReadyForQuery. It writes beside reading: the other side may answer before it
+// has read all, and such a connection holds nothing in between.
 func (t *talk) exchange(messages ...pgproto3.FrontendMessage) (a answer, err error) {
 	defer context.AfterFunc(t.served, func() { t.conn.Close() })()
 	var out []byte

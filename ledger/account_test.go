@@ -12,8 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// TestUpdateIsTheFilter: the stores' conditional update decides as the filter does, whose proof it rests on, and leaves the
-// account as the filter does: on random amounts, on those at the ends of what can be written, and on those about what is left.
+// TestUpdateIsTheFilter: the stores' conditional update decides as the filter does, whose proof it rests on, and leaves
+// the account as the filter does: on random amounts, on those at the ends of what can be written, and on those about
+// what is left.
 func TestUpdateIsTheFilter(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	const now = 1000
@@ -115,8 +116,8 @@ func movesAtTheEdge(now int64) (before map[store.AccountKey]store.Account, moves
 	return before, moves
 }
 
-// TestUpdateOfManyIsTheFilter: the update of many accounts at once, of a batch that presumes, moves all of them as the filter does where
-// each holds its charge, and none where one does not.
+// TestUpdateOfManyIsTheFilter: the update of many accounts at once, of a batch that presumes, moves all of them as the
+// filter does where each holds its charge, and none where one does not.
 func TestUpdateOfManyIsTheFilter(t *testing.T) {
 	_, one := several(t, 1, Options{}, census())
 	s := one[0].store.(store.Shared)

@@ -41,9 +41,9 @@ func forfeited(a store.Account, lost privacy.Cost, all bool, t DatasetTerms) sto
 	return a.Forfeited(accounting.Price(lost))
 }
 
-// lostUnder prices what a rollback has lost for an account under terms t. Of the lost charges only the sums are known, so
-// each account is taken to have paid all of them, under the terms that make them dearest. An account that has only ever been pure has
-// paid no ρ.
+// lostUnder prices what a rollback has lost for an account under terms t. Of the lost charges only the sums are known,
+// so each account is taken to have paid all of them, under the terms that make them dearest. An account that has only
+// ever been pure has paid no ρ.
 func lostUnder(lost privacy.Cost, t DatasetTerms) privacy.Cost {
 	if t.Accountant == privacy.Pure {
 		lost.Rho = privacy.Rho{}

@@ -114,7 +114,8 @@ func (a *adoption) dataset(t DatasetTerms) (int64, error) {
 	return ds, a.note(chain.RowTerms, ds, body)
 }
 
-// identify returns the number of the dataset that t speaks of: its old one, or for a new dataset that of the row to come.
+// identify returns the number of the dataset that t speaks of: its old one, or for a new dataset that of the row to
+// come.
 func (a *adoption) identify(t DatasetTerms) (int64, error) {
 	b := a.book
 	ds, used := b.ids[t.ID]

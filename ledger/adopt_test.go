@@ -42,8 +42,8 @@ func TestRule8ForbiddenChanges(t *testing.T) {
 	}
 }
 
-// Rule 8: pure → zcdp prices each charge at ε²/2, add-remove → replace-one takes ε twice and ρ four times; the accounts of
-// all scopes move, and survive a restart.
+// Rule 8: pure → zcdp prices each charge at ε²/2, add-remove → replace-one takes ε twice and ρ four times; the accounts
+// of all scopes move, and survive a restart.
 func TestRule8Repricing(t *testing.T) {
 	c := newClock()
 	d := census()
@@ -78,8 +78,8 @@ func TestRule8Repricing(t *testing.T) {
 	charge(t, f, request("alice", item(4, rho(1000))))
 }
 
-// TestDeltaOfKeysStaysReserved: where δ was spent to find keys, ρ cannot take all of it afterwards. Before, it may, and may give half of
-// it back: then what is above the lower ρ finds no keys.
+// TestDeltaOfKeysStaysReserved: where δ was spent to find keys, ρ cannot take all of it afterwards. Before, it may, and
+// may give half of it back: then what is above the lower ρ finds no keys.
 func TestDeltaOfKeysStaysReserved(t *testing.T) {
 	d := census()
 	with := func(a privacy.Accountant, r, delta int64) DatasetTerms {
@@ -116,8 +116,9 @@ func TestRule8DeltaHasNoPriceUnderReplaceOne(t *testing.T) {
 	wantErr(t, f.Adopt(ctx, terms(d)), ErrBound)
 }
 
-// TestRule8PathsStay: once something is spent a relation's rows name their unit as they did, also where the relation was left out of the policy meanwhile, and
-// after the ledger was opened anew. Before, and for a relation that is new, a path may be any; and a ledger of before there were paths takes the first that it is told.
+// TestRule8PathsStay: once something is spent a relation's rows name their unit as they did, also where the relation
+// was left out of the policy meanwhile, and after the ledger was opened anew. Before, and for a relation that is new, a
+// path may be any; and a ledger of before there were paths takes the first that it is told.
 func TestRule8PathsStay(t *testing.T) {
 	by := func(paths ...string) DatasetTerms {
 		d := census()

@@ -47,9 +47,10 @@ func (f *keeper) Backup(ctx context.Context, path string) error {
 	return nil
 }
 
-// Restore puts a backup in the place of the ledger at url, which no process may have open. What was there is kept beside
-// it: a file with ".replaced" added, a schema with "_replaced_" and the time. A backup that lacks rows which the witness has seen is refused with ErrRollback, unless
-// opts.AcceptRollback is set; the first Open must then be told the same, and forfeits what is missing.
+// Restore puts a backup in the place of the ledger at url, which no process may have open. What was there is kept
+// beside it: a file with ".replaced" added, a schema with "_replaced_" and the time. A backup that lacks rows which the
+// witness has seen is refused with ErrRollback, unless opts.AcceptRollback is set; the first Open must then be told the
+// same, and forfeits what is missing.
 func Restore(ctx context.Context, backup, url string, opts Options) error {
 	opts.Disk = store.OSDisk{}
 	where, err := siteAt(url, opts)
@@ -80,8 +81,8 @@ func Restore(ctx context.Context, backup, url string, opts Options) error {
 	return nil
 }
 
-// copyTo writes a consistent and compact copy of the ledger that lies at a site, an SQLite file: a backup of either kind can
-// be restored into either kind.
+// copyTo writes a consistent and compact copy of the ledger that lies at a site, an SQLite file: a backup of either
+// kind can be restored into either kind.
 func copyTo(ctx context.Context, where store.Site, path string) error {
 	if file, ok := where.(*sqlite.Site); ok {
 		return file.Backup(ctx, path)

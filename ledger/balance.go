@@ -5,11 +5,11 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// A Balance is told beside an account, of which it is what may be shown: what was spent by each condition of its filter. What it says of a
-// cost that nobody has paid yet is what the filter will say.
+// A Balance is told beside an account, of which it is what may be shown: what was spent by each condition of its
+// filter. What it says of a cost that nobody has paid yet is what the filter will say.
 
-// Left is what the user may still spend: the lesser of the window's and the lifetime's rest. Under either accountant it names ε and ρ, of
-// which a cost needs to fit one.
+// Left is what the user may still spend: the lesser of the window's and the lifetime's rest. Under either accountant it
+// names ε and ρ, of which a cost needs to fit one.
 func (b Balance) Left() privacy.Cost {
 	rest := accounting.Less(b.Limit, b.Spent)
 	if b.LifeLimit.IsZero() {

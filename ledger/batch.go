@@ -9,7 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// One transaction in the making, to which jobs add their rows. A job that is refused takes its own back, and the others of its commit go on.
+// One transaction in the making, to which jobs add their rows. A job that is refused takes its own back, and the others
+// of its commit go on.
 
 // refusal is an error of one job: its rows are taken back, the others of the batch go on.
 type refusal struct{ error }

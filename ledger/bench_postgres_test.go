@@ -19,11 +19,12 @@ import (
 	"github.com/dpproxy/dpproxy/internal/figures"
 )
 
-// BenchmarkPostgresProxies has one proxy, two and four on one ledger charge in one dataset, in eight of which each is one proxy's, and
-// in eight that all of them charge in; beside them pgbench's simple-update on the same server and the disk's own flushes. All of it
-// goes by turns, and what is printed are medians over the rounds: of charges a second, of the ratio to one proxy in the same round,
-// of the processors that proxies and server have used together, which is what bounds them where it comes to all there are, and of their time for a
-// charge. Sessions are so many in all, or so many for each proxy, as where each has analysts of its own.
+// BenchmarkPostgresProxies has one proxy, two and four on one ledger charge in one dataset, in eight of which each is
+// one proxy's, and in eight that all of them charge in; beside them pgbench's simple-update on the same server and the
+// disk's own flushes. All of it goes by turns, and what is printed are medians over the rounds: of charges a second, of
+// the ratio to one proxy in the same round, of the processors that proxies and server have used together, which is what
+// bounds them where it comes to all there are, and of their time for a charge. Sessions are so many in all, or so many
+// for each proxy, as where each has analysts of its own.
 func BenchmarkPostgresProxies(b *testing.B) {
 	var sets []DatasetTerms
 	for n := range 8 {
@@ -107,9 +108,9 @@ func BenchmarkPostgresProxies(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// charging has so many sessions, evenly on the proxies, charge for a while, each in one dataset, and tells how many charges a second
-// they made, and how many processors were busy with them. A proxy takes who has written in a dataset for one that goes on for a while, which it
-// waits for first.
+// charging has so many sessions, evenly on the proxies, charge for a while, each in one dataset, and tells how many
+// charges a second they made, and how many processors were busy with them. A proxy takes who has written in a dataset
+// for one that goes on for a while, which it waits for first.
 func charging(b *testing.B, proxies []*keeper, sessions int, set func(proxy, of, session int) int, n *atomic.Uint64) (rate, used float64) {
 	var all sync.WaitGroup
 	var done atomic.Int64
@@ -177,7 +178,8 @@ func flushes(b *testing.B, long time.Duration) float64 {
 	return float64(n) / time.Since(began).Seconds()
 }
 
-// simpleUpdate prepares pgbench's simple-update and returns what runs it with so many clients; nil: there is no pgbench.
+// simpleUpdate prepares pgbench's simple-update and returns what runs it with so many clients; nil: there is no
+// pgbench.
 func simpleUpdate(b *testing.B) func(clients int) float64 {
 	s := pgServer(b)
 	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench")

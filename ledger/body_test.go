@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// What a charge, a save and the terms of a dataset say, every field of them set, and their bytes: what is written today is read
-// by whatever comes later.
+// What a charge, a save and the terms of a dataset say, every field of them set, and their bytes: what is written today
+// is read by whatever comes later.
 
 func digest(of byte) (d Digest) {
 	for i := range d {
@@ -39,8 +39,8 @@ func textBytes(s string) string {
 	return numbers(hex.EncodeToString([]byte{byte(len(s))})) + hex.EncodeToString([]byte(s))
 }
 
-// isWhole fails for every field of a struct that is not set: whoever adds one says here what it is written as. Those named are
-// known not to be written.
+// isWhole fails for every field of a struct that is not set: whoever adds one says here what it is written as. Those
+// named are known not to be written.
 func isWhole(t *testing.T, v any, unwritten ...string) {
 	t.Helper()
 	s := reflect.ValueOf(v)

@@ -13,9 +13,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// book is the ledger in memory: the fold of all rows of its chains. The same code folds them when the ledger is opened or
-// verified and each new row after its commit, so that memory cannot say anything else than the disk. Rows of two datasets may be
-// folded in either order: what one says is kept with its dataset, and what it asks about is its dataset's, or chain 0's.
+// book is the ledger in memory: the fold of all rows of its chains. The same code folds them when the ledger is opened
+// or verified and each new row after its commit, so that memory cannot say anything else than the disk. Rows of two
+// datasets may be folded in either order: what one says is kept with its dataset, and what it asks about is its
+// dataset's, or chain 0's.
 type book struct {
 	name    Digest       // the ledger's random name
 	links   *chain.Links // its chains
@@ -105,7 +106,8 @@ func newBook() *book {
 	}
 }
 
-// draft is a copy on which rows about datasets, accounts and groups can be tried; releases are shared with the original.
+// draft is a copy on which rows about datasets, accounts and groups can be tried; releases are shared with the
+// original.
 func (b *book) draft() *book {
 	c := *b
 	c.totals, c.active, c.ids, c.bound = maps.Clone(b.totals), maps.Clone(b.active), maps.Clone(b.ids), maps.Clone(b.bound)
@@ -114,7 +116,8 @@ func (b *book) draft() *book {
 	return &c
 }
 
-// clone is a copy that goes on by itself. What the maps hold is replaced and never changed, but for lists, which are added to.
+// clone is a copy that goes on by itself. What the maps hold is replaced and never changed, but for lists, which are
+// added to.
 func (b *book) clone() *book {
 	c := b.draft()
 	c.links = b.links.Clone()
@@ -316,8 +319,8 @@ func (b *book) keep(r chain.Row, s saveBody) *record {
 	return rec
 }
 
-// pay notes that the user has paid for a live release at that time. What she holds bears the time of her own payment: that
-// of the draw would tell when another analyst chose to ask (privacy rule 1).
+// pay notes that the user has paid for a live release at that time. What she holds bears the time of her own payment:
+// that of the draw would tell when another analyst chose to ask (privacy rule 1).
 func (b *book) pay(user string, id int64, at int64) error {
 	rec := b.releases[id]
 	if rec == nil || rec.Revoked {

@@ -34,8 +34,9 @@ func of(dataset string, r Request) Request {
 	return r
 }
 
-// TestEachChainIsWitnessed: a ledger of which one dataset's chain alone is older is whole by itself, its accounts agree with it, and it
-// is refused by whoever has seen more. What was charged in the other dataset since does not make up for what this one has lost.
+// TestEachChainIsWitnessed: a ledger of which one dataset's chain alone is older is whole by itself, its accounts agree
+// with it, and it is refused by whoever has seen more. What was charged in the other dataset since does not make up for
+// what this one has lost.
 func TestEachChainIsWitnessed(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})
@@ -88,8 +89,8 @@ func TestEachChainIsWitnessed(t *testing.T) {
 	verify(t, f)
 }
 
-// TestPolicyHoldsAllChains: whoever puts a policy in force waits for who writes in any dataset, and whoever writes in one is not
-// kept waiting by who writes in another.
+// TestPolicyHoldsAllChains: whoever puts a policy in force waits for who writes in any dataset, and whoever writes in
+// one is not kept waiting by who writes in another.
 func TestPolicyHoldsAllChains(t *testing.T) {
 	_, two := several(t, 2, Options{}, census(), survey())
 	a, b := two[0], two[1]
@@ -137,8 +138,8 @@ type keepsNothing struct{ store.Store }
 
 func (keepsNothing) Insert(chain.Row) error { return nil }
 
-// TestBatchesKeepToTheirs: a row in a chain that the batch does not hold is no row, and a fault; one for which the batch has no number left
-// is for the next batch.
+// TestBatchesKeepToTheirs: a row in a chain that the batch does not hold is no row, and a fault; one for which the
+// batch has no number left is for the next batch.
 func TestBatchesKeepToTheirs(t *testing.T) {
 	f := fresh(t, Options{}, census(), survey())
 	ds, _ := f.book.find("census")
@@ -165,8 +166,8 @@ func TestBatchesKeepToTheirs(t *testing.T) {
 	}
 }
 
-// TestOneChainGoesOn: a ledger of one chain, as programs made it before, is read and verified with its witness as it is, goes on with a chain for
-// each dataset from the next start on, and has forgotten nothing.
+// TestOneChainGoesOn: a ledger of one chain, as programs made it before, is read and verified with its witness as it
+// is, goes on with a chain for each dataset from the next start on, and has forgotten nothing.
 func TestOneChainGoesOn(t *testing.T) {
 	for _, where := range []string{"sqlite", "postgres"} {
 		t.Run(where, func(t *testing.T) {
@@ -307,7 +308,8 @@ func TestHeadsAreVerified(t *testing.T) {
 	}
 }
 
-// TestMarksOfAnySize: a witness of more chains than a block holds goes on in larger places, of which a torn one leaves the mark before it.
+// TestMarksOfAnySize: a witness of more chains than a block holds goes on in larger places, of which a torn one leaves
+// the mark before it.
 func TestMarksOfAnySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "witness")
 	w, err := openWitness(store.OSDisk{}, path, 0, false)
@@ -347,8 +349,8 @@ func TestMarksOfAnySize(t *testing.T) {
 	}
 }
 
-// TestOneChainOfBefore: a file and its witness that a program before ADR 148 wrote (at 6e9c897e: ann has a release for 100, bob a charge of 30
-// in the other dataset).
+// TestOneChainOfBefore: a file and its witness that a program before ADR 148 wrote (at 6e9c897e: ann has a release for
+// 100, bob a charge of 30 in the other dataset).
 func TestOneChainOfBefore(t *testing.T) {
 	path := place(t)
 	files := map[string][]byte{}
@@ -386,8 +388,8 @@ func TestOneChainOfBefore(t *testing.T) {
 	wantErr(t, err, ErrCorrupt)
 }
 
-// TestOldProxiesAreLeftAtWork: while proxies of the version before are at work on a shared ledger its tables stay as they are, and a backup that is
-// made then is one that this version can go back to.
+// TestOldProxiesAreLeftAtWork: while proxies of the version before are at work on a shared ledger its tables stay as
+// they are, and a backup that is made then is one that this version can go back to.
 func TestOldProxiesAreLeftAtWork(t *testing.T) {
 	s := pgServer(t)
 	url := s.URLFor("postgres", s.Database(t))
@@ -441,8 +443,9 @@ func TestOldProxiesAreLeftAtWork(t *testing.T) {
 	verify(t, again)
 }
 
-// A batch asks for the chains of all whom the last one has answered and who come again at once: with eight sessions in eight datasets on each of two proxies it
-// asked for half of them, those that were there first, and the others' came with the next one, each time.
+// A batch asks for the chains of all whom the last one has answered and who come again at once: with eight sessions in
+// eight datasets on each of two proxies it asked for half of them, those that were there first, and the others' came
+// with the next one, each time.
 func TestBatchesAskForThoseWhoComeAgain(t *testing.T) {
 	var sets []DatasetTerms
 	for n := range 8 {

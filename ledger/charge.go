@@ -20,7 +20,8 @@ import (
 //	pay       hands a job to the writer (jobs.go), which looks again, since the book may have moved on (errOutdated), and then
 //	charge    takes the cost from her window, her lifetime and the dataset's cap, one conditional update each, and adds a row to the chain.
 //
-// The outcome of the first is the number of its saved release, and that of the second a receipt: backend.Execute spends it, and Save (save.go) gives its lock back.
+// The outcome of the first is the number of its saved release, and that of the second a receipt: backend.Execute spends
+// it, and Save (save.go) gives its lock back.
 
 // specKey gives equal specs equal strings.
 func specKey(s mechanisms.Spec) string {
@@ -106,8 +107,8 @@ func checkRequest(r Request) error {
 	return nil
 }
 
-// lockItems looks each item up and locks each that must be paid. If another request is paying for one of them it locks none
-// and returns that lock to wait for.
+// lockItems looks each item up and locks each that must be paid. If another request is paying for one of them it locks
+// none and returns that lock to wait for.
 func (f *keeper) lockItems(r Request) (pending []pendingCharge, payer holderKey, wait *itemLock, err error) {
 	f.itemLocks.mu.Lock()
 	defer f.itemLocks.mu.Unlock()
@@ -147,7 +148,8 @@ func (f *keeper) lockItems(r Request) (pending []pendingCharge, payer holderKey,
 	return pending, payer, nil, nil
 }
 
-// lookup finds the dataset and the account that pays, and checks that the request was planned under the policy in force.
+// lookup finds the dataset and the account that pays, and checks that the request was planned under the policy in
+// force.
 func (b *book) lookup(r Request) (payer holderKey, _ error) {
 	if !b.ruled || b.policy != r.PolicyDigest {
 		return payer, fmt.Errorf("ledger: %w", ErrPolicy)
@@ -267,7 +269,8 @@ func (b *book) outdated(payer holderKey, p *pendingCharge, now int64) bool {
 	return again.free != 0 || again.joins != p.joins || again.key != p.key
 }
 
-// charge is what the writer does: one conditional update for each account, and the rows. The batch's book is what it decides on.
+// charge is what the writer does: one conditional update for each account, and the rows. The batch's book is what it
+// decides on.
 func (f *keeper) charge(t *batch, r Request, payer holderKey, pending []pendingCharge) error {
 	b, ds := t.book, payer.ds
 	if now, err := b.lookup(r); err != nil || now != payer {
@@ -336,9 +339,9 @@ func spentOf(key store.AccountKey) error {
 	return ErrExhausted
 }
 
-// capHolds tells whether the cap could pay for all items if each were drawn. A release that another analyst has had drawn
-// costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent, what is
-// still for sale would tell what others have chosen (privacy rule 1).
+// capHolds tells whether the cap could pay for all items if each were drawn. A release that another analyst has had
+// drawn costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent,
+// what is still for sale would tell what others have chosen (privacy rule 1).
 func (b *book) capHolds(ds int64, all accounting.Charge, now int64) bool {
 	key := store.AccountKey{DS: ds, Scope: store.ScopeCap, Holder: ""}
 	a, ok := b.accounts[key]

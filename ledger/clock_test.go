@@ -9,10 +9,10 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// T36: two proxies, whose clocks are a window apart and step by up to two windows either way, take turns with one ledger.
-// Each buys until it is refused. No window of the ledger's time holds more than its limit, none opens again, and a charge in
-// the last and in the first nanosecond of two windows is in one each. Leap days and the hours of clock changes are times like
-// others.
+// T36: two proxies, whose clocks are a window apart and step by up to two windows either way, take turns with one
+// ledger. Each buys until it is refused. No window of the ledger's time holds more than its limit, none opens again,
+// and a charge in the last and in the first nanosecond of two windows is in one each. Leap days and the hours of clock
+// changes are times like others.
 func TestT36ClockGames(t *testing.T) {
 	const limit, price, length = 100, 30, time.Hour
 	berlin := time.FixedZone("far away", 2*3600)

@@ -20,8 +20,8 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// relay stands between a keeper and its server. Armed, it cuts the next connection that sends COMMIT: before the server has
-// it, as soon as the server has it, or once the server has answered.
+// relay stands between a keeper and its server. Armed, it cuts the next connection that sends COMMIT: before the server
+// has it, as soon as the server has it, or once the server has answered.
 type relay struct {
 	listener net.Listener
 	server   string
@@ -148,8 +148,8 @@ func (r *relay) carry(client net.Conn) {
 	<-back
 }
 
-// TestT31UnknownCommit: the connection is cut around COMMIT. A charge that is acknowledged has its row, once; one that is
-// not is never answered, whether it has a row or not; and the ledger goes on by itself.
+// TestT31UnknownCommit: the connection is cut around COMMIT. A charge that is acknowledged has its row, once; one that
+// is not is never answered, whether it has a row or not; and the ledger goes on by itself.
 func TestT31UnknownCommit(t *testing.T) {
 	s := pgServer(t)
 	database := s.Database(t)

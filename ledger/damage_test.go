@@ -218,7 +218,8 @@ func (v *powerless) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.Fi
 	return &powerlessFile{f, v, name.String()}, out, nil
 }
 
-// Delete is taken as durable: SQLite deletes its journal when it makes the log, and Open flushes the directory after that.
+// Delete is taken as durable: SQLite deletes its journal when it makes the log, and Open flushes the directory after
+// that.
 func (v *powerless) Delete(name string, syncDir bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -247,8 +248,8 @@ func (f *powerlessFile) Sync(flags vfs.SyncFlag) error {
 	return err
 }
 
-// T26: after a power cut, when everything not flushed is lost, each acknowledged charge and save is there. The witness may
-// be behind; it is taken from the start of the ledger's life.
+// T26: after a power cut, when everything not flushed is lost, each acknowledged charge and save is there. The witness
+// may be behind; it is taken from the start of the ledger's life.
 func TestPowerCut(t *testing.T) {
 	v := &powerless{VFSFilename: vfs.Find("").(vfs.VFSFilename), durable: map[string][]byte{}}
 	vfs.Register("powerless", v)

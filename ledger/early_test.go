@@ -55,8 +55,8 @@ func (s *unflushedStore) Commit(moved []chain.Head, early bool) error {
 	return errors.Join(err, s.Settle())
 }
 
-// crashes ends one of the server's processes as a fault would, with which the server loses all connections and what it has in memory,
-// and starts anew by itself.
+// crashes ends one of the server's processes as a fault would, with which the server loses all connections and what it
+// has in memory, and starts anew by itself.
 func crashes(t *testing.T, s *pgtest.Server) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, s.URL())
@@ -134,8 +134,9 @@ func flushesAgain(t *testing.T, s *pgtest.Server) {
 	s.Exec(t, "postgres", "ALTER SYSTEM RESET wal_writer_delay", "SELECT pg_reload_conf()")
 }
 
-// TestRule4NothingIsShownBeforeItIsDurable: what one proxy has committed and not flushed another decides on, and shows to nobody; and when
-// a crash of the server takes it back nobody has paid or seen anything, no proxy takes the ledger for an older one, and all go on.
+// TestRule4NothingIsShownBeforeItIsDurable: what one proxy has committed and not flushed another decides on, and shows
+// to nobody; and when a crash of the server takes it back nobody has paid or seen anything, no proxy takes the ledger
+// for an older one, and all go on.
 func TestRule4NothingIsShownBeforeItIsDurable(t *testing.T) {
 	s, stops, a, b := twoProxies(t)
 	told := stops.charges(a)
@@ -170,8 +171,8 @@ func TestRule4NothingIsShownBeforeItIsDurable(t *testing.T) {
 	verify(t, b)
 }
 
-// TestRefusalWaitsForTheFlush: a refusal tells of what was charged, also by another proxy, and so waits for its flush, though the batch has
-// nothing to commit.
+// TestRefusalWaitsForTheFlush: a refusal tells of what was charged, also by another proxy, and so waits for its flush,
+// though the batch has nothing to commit.
 func TestRefusalWaitsForTheFlush(t *testing.T) {
 	s, stops, a, b := twoProxies(t)
 	told := stops.charges(a)
@@ -215,8 +216,9 @@ func TestBackupWaitsForTheFlush(t *testing.T) {
 	wantSpent(t, b, "ann", 2e6, 2e6)
 }
 
-// TestEarlyCommitsAreDurable: where another proxy has just written in a dataset a batch gives its heads back before the flush. What it has
-// charged is there all the same once it is told, whatever becomes of the server; what it presumed and is not so is refused.
+// TestEarlyCommitsAreDurable: where another proxy has just written in a dataset a batch gives its heads back before the
+// flush. What it has charged is there all the same once it is told, whatever becomes of the server; what it presumed
+// and is not so is refused.
 func TestEarlyCommitsAreDurable(t *testing.T) {
 	s, _, a, b := twoProxies(t)
 	charged := int64(1e6)
@@ -248,7 +250,8 @@ func TestEarlyCommitsAreDurable(t *testing.T) {
 	}
 }
 
-// TestFollowWhateverTheRoleIsSetTo: what others have written is taken in also where the role begins its transactions otherwise.
+// TestFollowWhateverTheRoleIsSetTo: what others have written is taken in also where the role begins its transactions
+// otherwise.
 func TestFollowWhateverTheRoleIsSetTo(t *testing.T) {
 	s := pgServer(t)
 	for _, setting := range []string{"default_transaction_isolation = 'repeatable read'", "default_transaction_isolation = 'serializable'", "default_transaction_read_only = on"} {
@@ -266,7 +269,8 @@ func TestFollowWhateverTheRoleIsSetTo(t *testing.T) {
 	}
 }
 
-// TestSnapshotWaitsForCommitsAlone: what others have under way on the server, of which nothing is flushed, keeps nobody from a backup.
+// TestSnapshotWaitsForCommitsAlone: what others have under way on the server, of which nothing is flushed, keeps nobody
+// from a backup.
 func TestSnapshotWaitsForCommitsAlone(t *testing.T) {
 	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
 	a := another(t, s.URLFor("postgres", s.Database(t)), Options{})

@@ -26,8 +26,9 @@ func eitherTerms(user privacy.Cost) DatasetTerms {
 	return d
 }
 
-// TestEither: whoever asks few dear questions goes as far as under pure, whoever asks many cheap ones as far as under zcdp; a first
-// charge of ρ leaves what is left of ρ, with what the ε before it have come to taken off. All of it survives a reopening.
+// TestEither: whoever asks few dear questions goes as far as under pure, whoever asks many cheap ones as far as under
+// zcdp; a first charge of ρ leaves what is left of ρ, with what the ε before it have come to taken off. All of it
+// survives a reopening.
 func TestEither(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})
@@ -124,8 +125,8 @@ func TestEitherItem(t *testing.T) {
 	}
 }
 
-// eitherTwin is the ledger of a dataset of either accountant on paper: each account's charges in a list, and the two conditions
-// asked of all of the list.
+// eitherTwin is the ledger of a dataset of either accountant on paper: each account's charges in a list, and the two
+// conditions asked of all of the list.
 type eitherTwin struct {
 	f         *keeper
 	path      string
@@ -270,7 +271,8 @@ func TestEitherTwin(t *testing.T) {
 	})
 }
 
-// TestEitherForfeit: what an accepted rollback may have lost is gone by both conditions, where a dataset of either may have paid it.
+// TestEitherForfeit: what an accepted rollback may have lost is gone by both conditions, where a dataset of either may
+// have paid it.
 func TestEitherForfeit(t *testing.T) {
 	d := eitherTerms(both(1e6, 24e9))
 	opened := func(lost privacy.Cost) store.Account {

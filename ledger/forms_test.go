@@ -16,8 +16,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Every form of a ledger that a release has written is read by all later ones, from 0.2.0 on. testdata/forms has a directory for each
-// release: a ledger with its witness, a backup of it, and what is in them. What is there never changes; a release with another form adds its own.
+// Every form of a ledger that a release has written is read by all later ones, from 0.2.0 on. testdata/forms has a
+// directory for each release: a ledger with its witness, a backup of it, and what is in them. What is there never
+// changes; a release with another form adds its own.
 
 var updateForms = flag.Bool("update", false, "write testdata/forms of the next release anew, which must not be out yet")
 
@@ -124,7 +125,8 @@ func writeForm(t *testing.T, dir string) {
 	}
 }
 
-// TestForms opens the ledgers and restores the backups of all releases, which say what they said, and goes on with them.
+// TestForms opens the ledgers and restores the backups of all releases, which say what they said, and goes on with
+// them.
 func TestForms(t *testing.T) {
 	if *updateForms {
 		dir := filepath.Join("testdata/forms", nextRelease)
@@ -174,7 +176,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestOtherForms: what a ledger of another form has is named as such, and not as damage: a row whose hash follows, an account, a file.
+// TestOtherForms: what a ledger of another form has is named as such, and not as damage: a row whose hash follows, an
+// account, a file.
 func TestOtherForms(t *testing.T) {
 	made := func() string {
 		f := fresh(t, Options{}, census())

@@ -12,12 +12,12 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// A continual release is charged once, with all that it will ever observe, and saved without an observation. Each step of
-// its growth is a row of the chain that holds the step's observations, so that the chain's hash covers them. A step is
-// drawn under a receipt without a charge: one at a time for each release, for whoever has paid for it, and never for cells
-// that a saved row has. What was drawn and not saved was not sent: it is drawn anew, since it has told nobody anything
-// (docs/adr/0027). Where rows may have been lost, what was sent is not known, so that growing releases end there: see
-// endWhatGoesOn.
+// A continual release is charged once, with all that it will ever observe, and saved without an observation. Each step
+// of its growth is a row of the chain that holds the step's observations, so that the chain's hash covers them. A step
+// is drawn under a receipt without a charge: one at a time for each release, for whoever has paid for it, and never for
+// cells that a saved row has. What was drawn and not saved was not sent: it is drawn anew, since it has told nobody
+// anything (docs/adr/0027). Where rows may have been lost, what was sent is not known, so that growing releases end
+// there: see endWhatGoesOn.
 
 // growth is one saved step.
 type growth struct {
@@ -85,7 +85,8 @@ func (f *keeper) claimStep(ctx context.Context, r *Receipt) error {
 	}})
 }
 
-// lockStep locks the next step of a release, or returns the lock that another caller has on it, to wait for; neither: there is nothing to grow.
+// lockStep locks the next step of a release, or returns the lock that another caller has on it, to wait for; neither:
+// there is nothing to grow.
 func (f *keeper) lockStep(user string, id int64, through int) (*Receipt, *itemLock, error) {
 	now := f.tick()
 	f.itemLocks.mu.Lock()
@@ -186,10 +187,10 @@ func (b *book) applyGrow(r chain.Row) error {
 	return nil
 }
 
-// endWhatGoesOn ends, where rows are missing, what they may have been a part of. A step of a release that grows was sent and
-// would be drawn again; one of an online release or of a run of alarms was an update or a positive, which would be used
-// again; a refinement would be drawn a second time towards the same finest level, and the two together cost more than their
-// charges (package ladders). Releases with steps are withdrawn, ladders have no further level.
+// endWhatGoesOn ends, where rows are missing, what they may have been a part of. A step of a release that grows was
+// sent and would be drawn again; one of an online release or of a run of alarms was an update or a positive, which
+// would be used again; a refinement would be drawn a second time towards the same finest level, and the two together
+// cost more than their charges (package ladders). Releases with steps are withdrawn, ladders have no further level.
 func (b *book) endWhatGoesOn() {
 	for id, rec := range b.releases {
 		switch {

@@ -216,8 +216,9 @@ func rolledBack(t *testing.T, f *keeper, old string) *keeper {
 	return f
 }
 
-// TestSessionsEndWithARollback: updates and positives that an older copy of the ledger does not know were used are not used
-// a second time; nor is a release refined a second time towards the finest level that another refinement has told of.
+// TestSessionsEndWithARollback: updates and positives that an older copy of the ledger does not know were used are not
+// used a second time; nor is a release refined a second time towards the finest level that another refinement has told
+// of.
 func TestSessionsEndWithARollback(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})

@@ -97,8 +97,8 @@ func perform(f *keeper, dataset, user string, in asked, n uint64) (told, error) 
 }
 
 // TestT23Histories: charges, refusals and balances of many clients at once are those of one account, in some order that
-// agrees with real time, on SQLite and on three proxies that share PostgreSQL; in two datasets at once, whose accounts know
-// nothing of each other.
+// agrees with real time, on SQLite and on three proxies that share PostgreSQL; in two datasets at once, whose accounts
+// know nothing of each other.
 func TestT23Histories(t *testing.T) {
 	histories, operations := threats.Length(3, 200), threats.Length(400, 2000)
 	const limit = 3_000_000
@@ -134,7 +134,8 @@ func TestT23Histories(t *testing.T) {
 	threats.Reached(t, "T23", "%d histories of %d operations linearizable, half of them on 3 proxies and PostgreSQL, two datasets at once", checked, operations/2)
 }
 
-// The check finds what it is there for: a balance that lags, a charge above the limit, a refusal of what would have fitted.
+// The check finds what it is there for: a balance that lags, a charge above the limit, a refusal of what would have
+// fitted.
 func TestHistoriesFindFaults(t *testing.T) {
 	at := func(call, end int64, in asked, out told) porcupine.Operation {
 		return porcupine.Operation{ClientId: int(call), Input: in, Output: out, Call: call, Return: end}

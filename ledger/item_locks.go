@@ -6,16 +6,16 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// itemLock is held on one item from before its charge until it is saved or given up, so that nobody else in this process pays for it
-// meanwhile. Its key names what is being drawn or paid: the hash of dataset, holder, measure, spec and epoch; of a saved release it is
-// the unique key on disk.
+// itemLock is held on one item from before its charge until it is saved or given up, so that nobody else in this
+// process pays for it meanwhile. Its key names what is being drawn or paid: the hash of dataset, holder, measure, spec
+// and epoch; of a saved release it is the unique key on disk.
 type itemLock struct {
 	key      store.Key
 	released chan struct{} // closed when it is
 }
 
-// lockTable are the locks that are held. A request takes those of all of its items at once or none, so two requests never
-// wait for each other.
+// lockTable are the locks that are held. A request takes those of all of its items at once or none, so two requests
+// never wait for each other.
 type lockTable struct {
 	mu     sync.Mutex
 	held   map[store.Key]*itemLock

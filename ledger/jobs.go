@@ -10,7 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/internal/deadline"
 )
 
-// The jobs that wait for the writer: who charges hands one over and waits, and the writer takes out of the queue those that may share a commit.
+// The jobs that wait for the writer: who charges hands one over and waits, and the writer takes out of the queue those
+// that may share a commit.
 
 // maxJobs is how many jobs one commit covers at most.
 const maxJobs = 256
@@ -37,16 +38,17 @@ const (
 	jobWithdrawn
 )
 
-// patience is how long who reads, or hands over a job, waits for a disk that may have frozen: as long as for a PostgreSQL server. A job of a
-// shared ledger that has been begun is waited for: that store ends its waits itself, and what it claims for the job needs an owner.
+// patience is how long who reads, or hands over a job, waits for a disk that may have frozen: as long as for a
+// PostgreSQL server. A job of a shared ledger that has been begun is waited for: that store ends its waits itself, and
+// what it claims for the job needs an owner.
 const patience = 15 * time.Second
 
 // errFrozen is the error of what was not done within patience, and of all that comes until the writer goes on.
 var errFrozen = fmt.Errorf("ledger: %w: %w", ErrUnavailable, deadline.ErrExceeded)
 
-// do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has is
-// waited for, because only its outcome tells whether it was charged. Where the disk freezes meanwhile nobody knows the outcome: a charge
-// that turns out to be durable is spent, and what the job was to hand out is lost.
+// do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has
+// is waited for, because only its outcome tells whether it was charged. Where the disk freezes meanwhile nobody knows
+// the outcome: a charge that turns out to be durable is spent, and what the job was to hand out is lost.
 func (f *keeper) do(ctx context.Context, j *job) error {
 	if f.opts.ReadOnly {
 		return errors.New("ledger: opened for reading only")
@@ -96,9 +98,9 @@ func (f *keeper) do(ctx context.Context, j *job) error {
 	}
 }
 
-// next waits for what the writer does next: a job, rest (nil) or the end. Of what came while it was busy the end goes first, so
-// that Close waits for the work in hand alone, and then rest, so that the witness is flushed however many jobs wait; a select
-// over all three would draw lots.
+// next waits for what the writer does next: a job, rest (nil) or the end. Of what came while it was busy the end goes
+// first, so that Close waits for the work in hand alone, and then rest, so that the witness is flushed however many
+// jobs wait; a select over all three would draw lots.
 func (f *keeper) next(tick <-chan time.Time) (j *job, ended bool) {
 	select {
 	case <-f.closing:
@@ -136,8 +138,8 @@ func (f *keeper) gather() {
 	}
 }
 
-// batchable are the jobs that may share a commit with the one that waits longest: none behind one that must be alone, and no other
-// among those that are done step by step.
+// batchable are the jobs that may share a commit with the one that waits longest: none behind one that must be alone,
+// and no other among those that are done step by step.
 func (f *keeper) batchable() []*job {
 	first := f.waiting[0]
 	if first.alone {

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Ladder says to what a release may be refined, and of what it was made so (privacy rule 17). The zero value stands for a
-// release that cannot be refined. Ladders are a user's own, and pure.
+// Ladder says to what a release may be refined, and of what it was made so (privacy rule 17). The zero value stands for
+// a release that cannot be refined. Ladders are a user's own, and pure.
 type Ladder struct {
 	Finest privacy.Epsilon // the level that was drawn first and stays sealed
 	Level  privacy.Epsilon // what was paid for the release and all that it refines
@@ -35,14 +35,14 @@ func (l Ladder) sound(it *Item) error {
 	return nil
 }
 
-// price is a cost and what it comes to under zCDP, should the dataset become one. A level that is revealed later is worth
-// ε²/2 of itself there, with nothing taken off for those before it: a ladder saves nothing under zCDP.
+// price is a cost and what it comes to under zCDP, should the dataset become one. A level that is revealed later is
+// worth ε²/2 of itself there, with nothing taken off for those before it: a ladder saves nothing under zCDP.
 func (l Ladder) price(cost privacy.Cost) accounting.Charge {
 	return accounting.Charge{Cost: cost, Converted: accounting.Price(l.whole(cost)).Converted}
 }
 
-// whole is a cost as if nothing had been paid before: of what a rollback has lost only the sum is known, from which what it
-// comes to under zCDP must be told.
+// whole is a cost as if nothing had been paid before: of what a rollback has lost only the sum is known, from which
+// what it comes to under zCDP must be told.
 func (l Ladder) whole(cost privacy.Cost) privacy.Cost {
 	if l.From != 0 {
 		cost.Epsilon = privacy.MicroEpsilon(max(cost.Epsilon.Micro(), l.Level.Micro()))
@@ -50,7 +50,8 @@ func (l Ladder) whole(cost privacy.Cost) privacy.Cost {
 	return cost
 }
 
-// climbs reports whether an item may begin its ladder, or refine what it says: not where the same was drawn at another level since it was planned.
+// climbs reports whether an item may begin its ladder, or refine what it says: not where the same was drawn at another
+// level since it was planned.
 func (b *book) climbs(payer holderKey, r Request, p *pendingCharge) error {
 	if p.item.Ladder != (Ladder{}) && p.item.Ladder.From == 0 && r.Since > 0 && p.ladder >= r.Since {
 		return fmt.Errorf("ledger: %w", ErrRefined)
@@ -105,8 +106,8 @@ func (b *book) climb(rec *record) error {
 	return nil
 }
 
-// leave takes what a user holds off its ladder: it cannot be refined any more, because it was, or because the finest level
-// is gone.
+// leave takes what a user holds off its ladder: it cannot be refined any more, because it was, or because the finest
+// level is gone.
 func (b *book) leave(rec *record) {
 	k := holderKey{rec.ds, rec.holder}
 	list := slices.Clone(b.held[k])

@@ -53,8 +53,8 @@ func begin(t testing.TB, f *keeper, user string) (id int64, of mechanisms.Finest
 	return id, of
 }
 
-// TestLadder: a release is refined for the difference, once, by whoever has paid for it; its refinement is refined further;
-// all of it is the same after the ledger was closed and opened, and the finest level is in no released value.
+// TestLadder: a release is refined for the difference, once, by whoever has paid for it; its refinement is refined
+// further; all of it is the same after the ledger was closed and opened, and the finest level is in no released value.
 func TestLadder(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})
@@ -147,8 +147,8 @@ func TestLadderRefused(t *testing.T) {
 	verify(t, f)
 }
 
-// TestLadderCrash: a refinement that was paid for and not saved is spent; nothing of it was shown, so the release can be
-// refined again, at a new charge.
+// TestLadderCrash: a refinement that was paid for and not saved is spent; nothing of it was shown, so the release can
+// be refined again, at a new charge.
 func TestLadderCrash(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})
@@ -166,8 +166,8 @@ func TestLadderCrash(t *testing.T) {
 	verify(t, f)
 }
 
-// TestLadderOneAtATime: of two that refine one release at a time, to different levels, one waits and then learns that it was
-// refined; nothing was charged for it.
+// TestLadderOneAtATime: of two that refine one release at a time, to different levels, one waits and then learns that
+// it was refined; nothing was charged for it.
 func TestLadderOneAtATime(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	id, _ := begin(t, f, "alice")
@@ -187,7 +187,8 @@ func TestLadderOneAtATime(t *testing.T) {
 	wantSpent(t, f, "alice", 300_000, 300_000)
 }
 
-// TestLadderUnderZCDP: when the dataset turns to zCDP, a refinement is worth ε²/2 of its whole level, with nothing taken off.
+// TestLadderUnderZCDP: when the dataset turns to zCDP, a refinement is worth ε²/2 of its whole level, with nothing
+// taken off.
 func TestLadderUnderZCDP(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	id, _ := begin(t, f, "alice")
@@ -260,8 +261,8 @@ func TestSaveFirstNeedsALadder(t *testing.T) {
 	}
 }
 
-// TestRevokedRungIsNoSecondAnswer: when a release between two levels is withdrawn, the lower one stays unread beside the higher, of which
-// it is made; when the higher is gone too, it is read again.
+// TestRevokedRungIsNoSecondAnswer: when a release between two levels is withdrawn, the lower one stays unread beside
+// the higher, of which it is made; when the higher is gone too, it is read again.
 func TestRevokedRungIsNoSecondAnswer(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	ids := []int64{0, 0, 0}
@@ -281,8 +282,9 @@ func TestRevokedRungIsNoSecondAnswer(t *testing.T) {
 	verify(t, f)
 }
 
-// TestLadderBegunTwice: one question at two levels in one moment. Both are planned before anything of it is held; whoever comes second waits, and is planned anew,
-// to refine what the first has drawn: together they pay for the finer level, and not for both.
+// TestLadderBegunTwice: one question at two levels in one moment. Both are planned before anything of it is held;
+// whoever comes second waits, and is planned anew, to refine what the first has drawn: together they pay for the finer
+// level, and not for both.
 func TestLadderBegunTwice(t *testing.T) {
 	for _, saved := range []bool{false, true} { // whether the first is saved before the second is charged
 		f := fresh(t, Options{}, census())

@@ -46,7 +46,8 @@ var (
 	ErrWitness  = errors.New("the ledger's witness cannot be read")
 	// ErrClosed: the ledger was closed.
 	ErrClosed = errors.New("the ledger is closed")
-	// ErrRefined: the release was refined in the meantime, or is gone, or what was to be drawn was, at another level. Nothing was charged; planning anew finds out.
+	// ErrRefined: the release was refined in the meantime, or is gone, or what was to be drawn was, at another level.
+	// Nothing was charged; planning anew finds out.
 	ErrRefined = errors.New("the release was refined already")
 	// ErrElsewhere: the online release lives in another process, or was taken over by one.
 	ErrElsewhere = errors.New("the release is open in another proxy")
@@ -134,11 +135,12 @@ type Charge struct {
 type Ledger interface {
 	// Adopt registers the datasets, caps and budgets of a policy before it serves, refuses what privacy rule 8 forbids.
 	Adopt(ctx context.Context, p Terms) error
-	// Charge pays for the items, durably, in one conditional update each for user, lifetime and cap. Of two requests for
-	// one item at a time, one gets the Receipt and the other waits until the release is saved or given up.
+	// Charge pays for the items, durably, in one conditional update each for user, lifetime and cap. Of two requests
+	// for one item at a time, one gets the Receipt and the other waits until the release is saved or given up.
 	Charge(ctx context.Context, r Request) ([]Outcome, error)
-	// Save stores what was drawn on a spent receipt, durably, and returns the id of the release that was paid for. Sending follows saving. The
-	// first level of a ladder has its finest level with it, which stays sealed; several levels are in the order of the item's.
+	// Save stores what was drawn on a spent receipt, durably, and returns the id of the release that was paid for.
+	// Sending follows saving. The first level of a ladder has its finest level with it, which stays sealed; several
+	// levels are in the order of the item's.
 	Save(ctx context.Context, r *Receipt, drawn mechanisms.Drawn) (int64, error)
 	// Finest returns the finest level of the ladder of a release that the user has paid for.
 	Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error)
@@ -146,14 +148,14 @@ type Ledger interface {
 	Abandon(r *Receipt)
 	// Extend adds a step to an online release of the user's, durably. Sending what it tells follows.
 	Extend(ctx context.Context, user string, id int64, step []byte) error
-	// Resume adds a step and returns a receipt on which the release's measure is run once more, for an online release whose
-	// process was lost. Nothing can be saved on it.
+	// Resume adds a step and returns a receipt on which the release's measure is run once more, for an online release
+	// whose process was lost. Nothing can be saved on it.
 	Resume(ctx context.Context, user string, id int64, step []byte) (*Receipt, error)
 	// Ask returns a receipt on which one question of a run of alarms is run, by the digest of its measure. It is free.
 	Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error)
 	// Grow begins the step of a continual release that the user has paid for up to so many cells, for which she pays
-	// nothing more: the caller must execute, draw and Save. No receipt: it has grown so far already. Of two callers at a
-	// time one gets the receipt and the other waits.
+	// nothing more: the caller must execute, draw and Save. No receipt: it has grown so far already. Of two callers at
+	// a time one gets the receipt and the other waits.
 	Grow(ctx context.Context, user string, id int64, through int) (*Receipt, mechanisms.Step, error)
 	// Grown tells to how many cells a continual release has grown.
 	Grown(id int64) int
@@ -171,8 +173,8 @@ type Ledger interface {
 	Load(ctx context.Context, user string, id int64) (Release, error)
 	// Revoke withdraws a saved release from everybody, for the operator. Nothing is given back.
 	Revoke(ctx context.Context, id int64) error
-	// Holdings returns the live releases that the user has paid for in a dataset, from memory, oldest first. The slice is
-	// shared and must not be changed. Noisy is not set in it: Load has it.
+	// Holdings returns the live releases that the user has paid for in a dataset, from memory, oldest first. The slice
+	// is shared and must not be changed. Noisy is not set in it: Load has it.
 	Holdings(user, dataset string) []Release
 	// Balance returns a user's account; Balances those of all users (for admins); Cap the dataset's.
 	Balance(ctx context.Context, user, dataset string) (Balance, error)

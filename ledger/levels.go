@@ -12,10 +12,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// A shared release may be drawn at several levels of trust at once (docs/adr/0028). Each level is a saved release of its
-// own, which a user holds when she has paid for it; all are saved in one transaction, on the charge of whoever came first.
-// The cap pays the finest level once. The family names the levels that were drawn together: an item joins the draw of its
-// own family only.
+// A shared release may be drawn at several levels of trust at once (docs/adr/0028). Each level is a saved release of
+// its own, which a user holds when she has paid for it; all are saved in one transaction, on the charge of whoever came
+// first. The cap pays the finest level once. The family names the levels that were drawn together: an item joins the
+// draw of its own family only.
 
 // soundLevels checks an item's levels by themselves.
 func (it *Item) soundLevels() error {
@@ -123,8 +123,8 @@ func (b *book) levelsOf(rec *record) []*record {
 	return slices.DeleteFunc(slices.Clone(b.byMeasure[measureKey{rec.ds, rec.holder, rec.Item.Digest}]), func(o *record) bool { return o.root() != rec.root() })
 }
 
-// outgrow notes that of the levels of one draw, or of one ladder, that an account holds only the finest is read: they are no
-// independent answers. It looks again when one comes, and when one was withdrawn.
+// outgrow notes that of the levels of one draw, or of one ladder, that an account holds only the finest is read: they
+// are no independent answers. It looks again when one comes, and when one was withdrawn.
 func (b *book) outgrow(k holderKey, rec *record) {
 	if rec.family == (Digest{}) && (rec.first == 0 || rec.first == rec.ID && !b.refined[rec.ID]) {
 		return // it has no other level

@@ -52,8 +52,8 @@ func joinLevel(t testing.TB, f *keeper, user string, it Item) int64 {
 	return out[0].ID
 }
 
-// TestLevels: whoever comes first, each pays her level and reads it and no other; the cap pays the finest, once. All of it
-// stands after a restart, and a verification.
+// TestLevels: whoever comes first, each pays her level and reads it and no other; the cap pays the finest, once. All of
+// it stands after a restart, and a verification.
 func TestLevels(t *testing.T) {
 	values := []int64{1000, 2000, 3000}
 	for first := range values {
@@ -149,8 +149,8 @@ func TestFinerLevel(t *testing.T) {
 	}
 }
 
-// TestLevelsAndTheCap: no level is sold that the cap could not pay the finest for, drawn or not: else what is for sale would
-// tell what others have bought (privacy rule 1).
+// TestLevelsAndTheCap: no level is sold that the cap could not pay the finest for, drawn or not: else what is for sale
+// would tell what others have bought (privacy rule 1).
 func TestLevelsAndTheCap(t *testing.T) {
 	for _, drawn := range []bool{false, true} {
 		d := census()

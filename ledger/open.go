@@ -22,8 +22,8 @@ import (
 type Options struct {
 	Clock func() time.Time // nil: time.Now, and of PostgreSQL the server's time
 	Log   *slog.Logger     // nil: nothing is logged
-	// ReadOnly opens beside the process that writes, for Balances, Cap, Charges, Verify and Backup. It shows the state at
-	// Open; whatever would write is refused.
+	// ReadOnly opens beside the process that writes, for Balances, Cap, Charges, Verify and Backup. It shows the state
+	// at Open; whatever would write is refused.
 	ReadOnly bool
 	// Witness is the path of the witness file; empty: the ledger's path with "-witness" added. It is worth most on
 	// another disk than the ledger's.
@@ -31,11 +31,12 @@ type Options struct {
 	// SyncWitness flushes the witness at each commit rather than each second, for a second flush a commit.
 	SyncWitness bool
 	// AcceptRollback opens a ledger that is older than its witness, or whose witness is lost. The charges that are
-	// missing are not known, so every account of every dataset, also those not opened yet, forfeits what the witness saw
-	// charged in all and the ledger does not hold; if there is no readable witness, all that is left. A row says so.
+	// missing are not known, so every account of every dataset, also those not opened yet, forfeits what the witness
+	// saw charged in all and the ledger does not hold; if there is no readable witness, all that is left. A row says
+	// so.
 	AcceptRollback bool
-	// VouchForLedger opens a ledger whose witness is lost without forfeits: the operator vouches, in a row of the chain,
-	// that no charge is missing. It does not help against a witness that says otherwise.
+	// VouchForLedger opens a ledger whose witness is lost without forfeits: the operator vouches, in a row of the
+	// chain, that no charge is missing. It does not help against a witness that says otherwise.
 	VouchForLedger bool
 	// CacheBytes bounds the saved releases kept decoded in memory; 0: 256 MiB.
 	CacheBytes int64
@@ -43,8 +44,8 @@ type Options struct {
 	// Disk is where the files are; nil: the operating system's.
 	Disk store.Disk
 
-	// DataRoles are the PostgreSQL roles under which the private database and the sandbox are asked. A ledger in PostgreSQL
-	// that one of them can reach is refused.
+	// DataRoles are the PostgreSQL roles under which the private database and the sandbox are asked. A ledger in
+	// PostgreSQL that one of them can reach is refused.
 	DataRoles []string
 
 	oneChain bool // tests: a new ledger is made as programs before ADR 148 did
@@ -139,8 +140,8 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	return f, nil
 }
 
-// lock keeps other processes off. The witness has a lock too, so that two copies of a ledger that name one witness cannot
-// live at the same time. Processes that share a ledger and a directory each have a witness of their own.
+// lock keeps other processes off. The witness has a lock too, so that two copies of a ledger that name one witness
+// cannot live at the same time. Processes that share a ledger and a directory each have a witness of their own.
 func (f *keeper) lock() error {
 	for _, name := range f.site.Locks() {
 		if err := f.lockFile(name); err != nil {

@@ -7,11 +7,12 @@ import (
 )
 
 // A batch of a shared ledger holds the heads of chains, for which other proxies wait. So it asks the server nothing in
-// between: whether an account holds a cost, and whether a claim is free or still this process's, is presumed to be as the
-// book says, which has these chains' last rows by then; and all of the batch's statements go out in one turn with its commit.
-// The server decides all the same, by the same conditions: where one is not met the statement fails, the commit behind it is
-// not carried out, and the batch is done again step by step. A job of which the book knows that the server will refuse it is
-// left out beforehand and done step by step by itself, so that nobody without a budget slows those who have one.
+// between: whether an account holds a cost, and whether a claim is free or still this process's, is presumed to be as
+// the book says, which has these chains' last rows by then; and all of the batch's statements go out in one turn with
+// its commit. The server decides all the same, by the same conditions: where one is not met the statement fails, the
+// commit behind it is not carried out, and the batch is done again step by step. A job of which the book knows that the
+// server will refuse it is left out beforehand and done step by step by itself, so that nobody without a budget slows
+// those who have one.
 
 // errStepwise takes a job out of a batch that presumes.
 var errStepwise = errors.New("to be done step by step")

@@ -24,8 +24,9 @@ func numbered(n uint64, micro int64) Item {
 	return it
 }
 
-// What a batch presumes and is otherwise on the server is refused as it would be step by step, and the others of the batch
-// are charged: a claim that another proxy has, an account that holds less than the book says, a budget that is spent.
+// What a batch presumes and is otherwise on the server is refused as it would be step by step, and the others of the
+// batch are charged: a claim that another proxy has, an account that holds less than the book says, a budget that is
+// spent.
 func TestPresumedOtherwise(t *testing.T) {
 	s := pgServer(t)
 	for _, what := range []string{"a claim", "an account", "a budget"} {
@@ -99,8 +100,8 @@ func (s *stoodStore) BeginPresuming(all chain.Head, chains []chain.Head, within 
 	return b, ok
 }
 
-// A batch that presumes where its chains end decides nothing by a book that is behind: what another proxy has written in the same dataset
-// meanwhile, or in chain 0, counts; and it passes by nobody who waits for the head.
+// A batch that presumes where its chains end decides nothing by a book that is behind: what another proxy has written
+// in the same dataset meanwhile, or in chain 0, counts; and it passes by nobody who waits for the head.
 func TestPresumedEnds(t *testing.T) {
 	s := pgServer(t)
 	url := s.URLFor("postgres", s.Database(t))
@@ -197,7 +198,8 @@ func waits(t *testing.T, conn *pgx.Conn) {
 	t.Error("nobody waits")
 }
 
-// Who has lost its connection is let in again once the server has done with it: a batch that was sent on it whole may not have begun yet.
+// Who has lost its connection is let in again once the server has done with it: a batch that was sent on it whole may
+// not have begun yet.
 func TestReconnectsAfterTheLostOne(t *testing.T) {
 	s := pgServer(t)
 	url := s.URLFor("postgres", s.Database(t))
@@ -236,8 +238,8 @@ func TestReconnectsAfterTheLostOne(t *testing.T) {
 	verify(t, f)
 }
 
-// A proxy with few sessions has its turn at the head beside one with many, which comes again at once each time: while it has
-// something to charge, the other has about as many batches, and not hundreds.
+// A proxy with few sessions has its turn at the head beside one with many, which comes again at once each time: while
+// it has something to charge, the other has about as many batches, and not hundreds.
 func TestTurnsAtTheHead(t *testing.T) {
 	d := census()
 	d.Cap, d.Budgets = eps(1e12), map[string]BudgetTerms{"*": {Limit: eps(1e12)}}
@@ -286,8 +288,8 @@ WHERE seq BETWEEN first AND last`).Scan(&anns, &bobs)
 	}
 }
 
-// Who has the row of a chain's head, even without a turn, is waited for, and what it has written meanwhile is taken in before anything is
-// decided.
+// Who has the row of a chain's head, even without a turn, is waited for, and what it has written meanwhile is taken in
+// before anything is decided.
 func TestHeadIsLocked(t *testing.T) {
 	s := pgServer(t)
 	f := open(t, s.URLFor("postgres", s.Database(t)), Options{Witness: filepath.Join(t.TempDir(), "witness")})

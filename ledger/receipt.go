@@ -16,8 +16,8 @@ const (
 	receiptClosed // saved or abandoned
 )
 
-// Receipt proves that one measure is paid for. It is spent once, by the execution of exactly that measure. The zero value
-// is invalid; only Charge and Grow make receipts.
+// Receipt proves that one measure is paid for. It is spent once, by the execution of exactly that measure. The zero
+// value is invalid; only Charge and Grow make receipts.
 type Receipt struct {
 	digest Digest
 	charge int64 // the charge's sequence number

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
-// open opens file and witness, folds the chain and compares. known is what this process itself knows to be durable; where
-// it knows something the operator's options no longer apply.
+// open opens file and witness, folds the chain and compares. known is what this process itself knows to be durable;
+// where it knows something the operator's options no longer apply.
 func (f *keeper) open(ctx context.Context, known mark) error {
 	began := time.Now()
 	accept, vouch := f.opts.AcceptRollback && known.none(), f.opts.VouchForLedger && known.none()
@@ -59,7 +59,8 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	return f.settle(b, began)
 }
 
-// formOr returns ErrForm where the ledger whose witness cannot be read is itself in another form, and the witness's error else.
+// formOr returns ErrForm where the ledger whose witness cannot be read is itself in another form, and the witness's
+// error else.
 func (f *keeper) formOr(ctx context.Context, unread error) error {
 	s, err := f.site.Open(ctx, false)
 	if err != nil {
@@ -74,7 +75,8 @@ func (f *keeper) formOr(ctx context.Context, unread error) error {
 
 // settle makes what was loaded durable and current.
 func (f *keeper) settle(b *book, began time.Time) error {
-	// First the ledger, then what vouches for it: a power cut in between must not leave a witness of a file without a name.
+	// First the ledger, then what vouches for it: a power cut in between must not leave a witness of a file without a
+	// name.
 	err := f.store.Settle()
 	if err == nil {
 		err = f.witness.write(markOf(b))

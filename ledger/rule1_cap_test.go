@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRule1CapTellsNothingOfChoices: with a cap that pays for one of two declared releases, what is left for bob to buy does
-// not depend on which of them alice had drawn.
+// TestRule1CapTellsNothingOfChoices: with a cap that pays for one of two declared releases, what is left for bob to buy
+// does not depend on which of them alice had drawn.
 func TestRule1CapTellsNothingOfChoices(t *testing.T) {
 	for drawn := range byte(2) {
 		d := census()

@@ -13,11 +13,11 @@ import (
 )
 
 // Several proxies may keep one ledger. What each knows of it, its book, follows the chains: a batch first takes in what
-// others have written, while it holds the heads of the chains that it writes, so that what it decides it decides on the latest state
-// of these and of chain 0; and before a statement is planned Follow does the same without holding anything. What is under way in one process and must not be
-// begun in another has a claim: a draw between its charge and its save, a step of a release that grows, and, as long as it
-// lives, an online release. A claim ends with the process, and lets nobody spend anything: it only keeps a second draw from
-// being paid for.
+// others have written, while it holds the heads of the chains that it writes, so that what it decides it decides on the
+// latest state of these and of chain 0; and before a statement is planned Follow does the same without holding
+// anything. What is under way in one process and must not be begun in another has a claim: a draw between its charge
+// and its save, a step of a release that grows, and, as long as it lives, an online release. A claim ends with the
+// process, and lets nobody spend anything: it only keeps a second draw from being paid for.
 
 // errElsewhere: another process is at it.
 var errElsewhere = errors.New("another process is at it")
@@ -119,11 +119,11 @@ func (f *keeper) catchUp() error {
 	return f.show(nil)
 }
 
-// Of a shared ledger the writer has two books. What others have committed may not be durable yet: they give the heads of their
-// chains back before the flush, so that nobody waits for it. So a batch decides on a book that is ahead, and what everybody else
-// reads is one that ends at what is known to be durable: the rows in between come into it with the end of the batch, which is
-// durable only after all that it has read. After a fault the one ahead is given up, and begins anew at the other:
-// what a crash of the server takes back was never shown, and is no rollback.
+// Of a shared ledger the writer has two books. What others have committed may not be durable yet: they give the heads
+// of their chains back before the flush, so that nobody waits for it. So a batch decides on a book that is ahead, and
+// what everybody else reads is one that ends at what is known to be durable: the rows in between come into it with the
+// end of the batch, which is durable only after all that it has read. After a fault the one ahead is given up, and
+// begins anew at the other: what a crash of the server takes back was never shown, and is no rollback.
 
 // setBook makes a book that was read the one that there is.
 func (f *keeper) setBook(b *book) {
@@ -132,8 +132,8 @@ func (f *keeper) setBook(b *book) {
 	f.book, f.ahead, f.unshown = b, b, nil
 }
 
-// learn takes in the rows of each chain from the last one known on. Where that row is no longer what it was, or a chain does
-// not end where its head says, it is another ledger, or an older state of this one.
+// learn takes in the rows of each chain from the last one known on. Where that row is no longer what it was, or a chain
+// does not end where its head says, it is another ledger, or an older state of this one.
 func (f *keeper) learn(news store.News) error {
 	if f.ahead == f.book {
 		f.ahead = f.book.clone()
@@ -167,8 +167,8 @@ func (f *keeper) learn(news store.News) error {
 	return nil
 }
 
-// show has everybody read what is durable by now: what was learned of others, and a batch's own rows. The witness knows before whose
-// rows they are is answered; nobody waits for its disk to read the book.
+// show has everybody read what is durable by now: what was learned of others, and a batch's own rows. The witness knows
+// before whose rows they are is answered; nobody waits for its disk to read the book.
 func (f *keeper) show(own []chain.Row) error {
 	if err := f.bring(own); err != nil {
 		return err
@@ -280,8 +280,8 @@ func (f *keeper) drop(c claimed) {
 	f.sharing.dropped = append(f.sharing.dropped, c)
 }
 
-// dropAtRest gives up what no batch has come for, or a batch that has failed should have: others wait for it even if nobody
-// asks here any more.
+// dropAtRest gives up what no batch has come for, or a batch that has failed should have: others wait for it even if
+// nobody asks here any more.
 func (f *keeper) dropAtRest() {
 	f.sharing.mu.Lock()
 	waits := slices.Clone(f.sharing.dropped)
@@ -291,8 +291,8 @@ func (f *keeper) dropAtRest() {
 	}
 }
 
-// dropAll gives up what was dropped in the datasets whose chains a batch holds, as part of it: nobody else claims anything there
-// meanwhile, so that no two batches wait for each other's claims.
+// dropAll gives up what was dropped in the datasets whose chains a batch holds, as part of it: nobody else claims
+// anything there meanwhile, so that no two batches wait for each other's claims.
 func (f *keeper) dropAll(t *batch) error {
 	f.sharing.mu.Lock()
 	var list, others []claimed
@@ -339,8 +339,8 @@ func leaseKey(id int64) store.Key {
 	return e.Hash()
 }
 
-// lease makes a release that goes on in a dataset this process's own, as part of a batch. One that was begun here is so already;
-// what another process has taken over since is refused, and begun anew with the next call.
+// lease makes a release that goes on in a dataset this process's own, as part of a batch. One that was begun here is so
+// already; what another process has taken over since is refused, and begun anew with the next call.
 func (f *keeper) lease(t *batch, ds, id int64) error {
 	f.sharing.mu.Lock()
 	fence, begun := f.sharing.leases[id]
@@ -394,8 +394,8 @@ func (f *keeper) Leads(ctx context.Context, id int64) error {
 // confirmWithin bounds how long the outcome of a commit is sought after its connection was lost.
 const confirmWithin = 20 * time.Second
 
-// confirm connects anew and finds out whether a batch is durable. To know it, the heads of all chains are held: by then the lost
-// connection's transaction has ended, one way or the other.
+// confirm connects anew and finds out whether a batch is durable. To know it, the heads of all chains are held: by then
+// the lost connection's transaction has ended, one way or the other.
 func (f *keeper) confirm(u store.UnknownCommit) bool {
 	for began := time.Now(); time.Since(began) < confirmWithin; time.Sleep(20 * time.Millisecond) {
 		select {
@@ -419,8 +419,8 @@ func (f *keeper) confirm(u store.UnknownCommit) bool {
 	return false
 }
 
-// rejoin opens a shared ledger again after a fault and takes in what has been written since. The book is not read anew: a
-// ledger that no longer has its last row is another one.
+// rejoin opens a shared ledger again after a fault and takes in what has been written since. The book is not read anew:
+// a ledger that no longer has its last row is another one.
 func (f *keeper) rejoin(look func(store.Shared) error) error {
 	opened, err := f.site.Open(context.Background(), true)
 	if err != nil {

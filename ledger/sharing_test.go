@@ -58,9 +58,9 @@ func vanish(f *keeper) {
 	})
 }
 
-// gone waits until a ledger's server takes a proxy whose connection has ended for dead: until its process for the connection has
-// ended, which on a busy machine is a while later, and until it is past the time after its start in which it takes nobody for
-// dead.
+// gone waits until a ledger's server takes a proxy whose connection has ended for dead: until its process for the
+// connection has ended, which on a busy machine is a while later, and until it is past the time after its start in
+// which it takes nobody for dead.
 func gone(t testing.TB, url string, owner int32) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, url)
@@ -98,8 +98,8 @@ func TestSharedReleasesAndBalances(t *testing.T) {
 	verify(t, b)
 }
 
-// Of two proxies asked at once one draws; the other waits, and is answered from what was saved, or draws itself once the
-// first has given up or is dead, on a charge of its own (privacy rules 4 and 5).
+// Of two proxies asked at once one draws; the other waits, and is answered from what was saved, or draws itself once
+// the first has given up or is dead, on a charge of its own (privacy rules 4 and 5).
 func TestRule4OneProxyDrawsTheOtherWaits(t *testing.T) {
 	for _, end := range []string{"saved", "given up", "dead"} {
 		t.Run(end, func(t *testing.T) {
@@ -171,7 +171,8 @@ func cut(t testing.TB, url string, f *keeper) {
 	server.Exec(t, strings.TrimPrefix(f.site.(*postgres.Site).Config.Database, "/"), fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", pid))
 }
 
-// An online release lives in one process; another goes on with it once the server knows that that one is gone, not before.
+// An online release lives in one process; another goes on with it once the server knows that that one is gone, not
+// before.
 func TestRule18OneProxyHoldsTheLease(t *testing.T) {
 	url, two := several(t, 2, Options{}, census())
 	a, b := two[0], two[1]
@@ -313,8 +314,9 @@ func TestT30CarelessServers(t *testing.T) {
 	threats.Reached(t, "T30", "%d of 3 careless PostgreSQL servers refused", refused)
 }
 
-// TestRestoreIntoPostgreSQL: a backup of a shared ledger, which is an SQLite file, brings back each release with what it holds, more of
-// them than are sent at once; what was revoked stays so, and what is asked again is not charged again.
+// TestRestoreIntoPostgreSQL: a backup of a shared ledger, which is an SQLite file, brings back each release with what
+// it holds, more of them than are sent at once; what was revoked stays so, and what is asked again is not charged
+// again.
 func TestRestoreIntoPostgreSQL(t *testing.T) {
 	url, one := several(t, 1, Options{}, census())
 	a := one[0]
@@ -391,8 +393,9 @@ func TestT30OlderDatabaseIsRefused(t *testing.T) {
 	threats.Reached(t, "T30", "an older PostgreSQL ledger refused %d of %d times", refused, tries)
 }
 
-// TestLostLeaseIsTold: that a release was taken over is forgotten only once whoever asked for it is told. With a batch that
-// fails she is not: what lives here would else be taken for new, and go on beside what another process has made of it.
+// TestLostLeaseIsTold: that a release was taken over is forgotten only once whoever asked for it is told. With a batch
+// that fails she is not: what lives here would else be taken for new, and go on beside what another process has made of
+// it.
 func TestLostLeaseIsTold(t *testing.T) {
 	f := &keeper{}
 	f.sharing.leases = map[int64]int64{7: 3}

@@ -15,8 +15,9 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// simServer is a database server that several proxies keep one ledger on, as far as the ledger can tell: transactions that wait for
-// each other's heads, of which a lost connection or a restart leaves nothing, and commits of which nobody hears.
+// simServer is a database server that several proxies keep one ledger on, as far as the ledger can tell: transactions
+// that wait for each other's heads, of which a lost connection or a restart leaves nothing, and commits of which nobody
+// hears.
 type simServer struct {
 	mu    sync.Mutex // never held by anybody who waits for time
 	seed  uint64
@@ -183,7 +184,8 @@ func (s *simStore) drop() {
 	s.finish()
 }
 
-// finish ends the transaction under way, if there is one, and gives its heads to those who wait. The server's mutex is held.
+// finish ends the transaction under way, if there is one, and gives its heads to those who wait. The server's mutex is
+// held.
 func (s *simStore) finish() {
 	s.tx, s.did = nil, nil
 	v := s.site.server
@@ -324,7 +326,8 @@ func (s *simStore) BeginPresuming(all chain.Head, chains []chain.Head, within ti
 	return b, true
 }
 
-// stands tells whether the chains end where the batch has presumed, and nobody has or waits for one. The server's mutex is held.
+// stands tells whether the chains end where the batch has presumed, and nobody has or waits for one. The server's mutex
+// is held.
 func (s *simStore) stands() bool {
 	v := s.site.server
 	for i, h := range s.stand {

@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
-// simWorld is a run of three proxies that share a ledger: they die and come again, the server restarts, connections are lost
-// before and after a commit. The schedule is the seed's (docs/adr/0035).
+// simWorld is a run of three proxies that share a ledger: they die and come again, the server restarts, connections are
+// lost before and after a commit. The schedule is the seed's (docs/adr/0035).
 type simWorld struct {
 	seed    uint64
 	rng     *random.Rand
@@ -119,8 +119,8 @@ func (w *simWorld) kill(n int) {
 	w.zombies.Go(func() { _ = p.l.Close() }) // it has no connection
 }
 
-// paced is a context whose owner has moments of her own also within a call: a charge that has waited looks at its context before
-// it tries again, and pauses here. Else those who waited for one thing would race for it.
+// paced is a context whose owner has moments of her own also within a call: a charge that has waited looks at its
+// context before it tries again, and pauses here. Else those who waited for one thing would race for it.
 type paced struct {
 	context.Context
 	pause func(most int64)

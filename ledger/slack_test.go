@@ -8,7 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// TestT22NoSlack: ten charges of a tenth fill a budget, an eleventh does not fit; and so it is with a great many of the smallest.
+// TestT22NoSlack: ten charges of a tenth fill a budget, an eleventh does not fit; and so it is with a great many of the
+// smallest.
 func TestT22NoSlack(t *testing.T) {
 	many := int64(threats.Length(3000, 1_000_000))
 	for _, c := range []struct{ each, limit, want int64 }{{100_000, 1e6, 10}, {1, many, many}} {

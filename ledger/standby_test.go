@@ -35,9 +35,9 @@ func settled(call func() error) (err error) {
 	return err
 }
 
-// TestT30PromotedStandby: the primary is lost, and its standby takes over. One that was sent everything, and had not even
-// replayed it, is gone on with; one that lacks rows is refused by each proxy that has seen them, at work or starting, before
-// it acknowledges or answers anything, also when another proxy has led it past them.
+// TestT30PromotedStandby: the primary is lost, and its standby takes over. One that was sent everything, and had not
+// even replayed it, is gone on with; one that lacks rows is refused by each proxy that has seen them, at work or
+// starting, before it acknowledges or answers anything, also when another proxy has led it past them.
 func TestT30PromotedStandby(t *testing.T) {
 	tries, refused, gone := threats.Length(2, 10), 0, 0
 	for n := range tries {
@@ -121,9 +121,9 @@ func wholeStandby(t *testing.T) {
 	wantSpent(t, again, "ann", 2e6, 2e6)
 }
 
-// TestT30WaitForTheStandby: where the server has its commits wait for a standby, none is acknowledged without: not for a role
-// with another synchronous_commit, not when an administrator cancels the wait or ends the session in it, with which the
-// commit is done all the same. So a promotion loses nothing that was acknowledged.
+// TestT30WaitForTheStandby: where the server has its commits wait for a standby, none is acknowledged without: not for
+// a role with another synchronous_commit, not when an administrator cancels the wait or ends the session in it, with
+// which the commit is done all the same. So a promotion loses nothing that was acknowledged.
 func TestT30WaitForTheStandby(t *testing.T) {
 	acknowledged := 0
 	ways := []string{"pg_cancel_backend", "pg_terminate_backend"}
@@ -203,8 +203,8 @@ func TestT30FollowersWaitForTheStandby(t *testing.T) {
 	wantSpent(t, b, "ann", 3, 3)
 }
 
-// waiting are two proxies of which the first has had another charge committed, at 3, for which a standby that hears nothing is waited for. Both
-// have been shown 2.
+// waiting are two proxies of which the first has had another charge committed, at 3, for which a standby that hears
+// nothing is waited for. Both have been shown 2.
 func waiting(t *testing.T) (primary, standby *pgtest.Server, a, b *keeper, told chan error) {
 	primary, standby, url := pair(t)
 	primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
@@ -225,8 +225,8 @@ func waiting(t *testing.T) (primary, standby *pgtest.Server, a, b *keeper, told 
 	return primary, standby, a, b, told
 }
 
-// TestT31EarlyCommitIsConfirmed: a connection that is lost between a commit that others see and the wait for its durability, and a wait that
-// is cut off, leave a charge, once, and its proxy finds it.
+// TestT31EarlyCommitIsConfirmed: a connection that is lost between a commit that others see and the wait for its
+// durability, and a wait that is cut off, leave a charge, once, and its proxy finds it.
 func TestT31EarlyCommitIsConfirmed(t *testing.T) {
 	for _, way := range []string{"pg_terminate_backend", "pg_cancel_backend"} {
 		t.Run(way, func(t *testing.T) {
@@ -252,7 +252,8 @@ func TestT31EarlyCommitIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestT30EarlyCommitIsLostWithThePrimary: what the standby that takes over never heard of was told to nobody, and nobody is refused for it.
+// TestT30EarlyCommitIsLostWithThePrimary: what the standby that takes over never heard of was told to nobody, and
+// nobody is refused for it.
 func TestT30EarlyCommitIsLostWithThePrimary(t *testing.T) {
 	primary, standby, a, b, told := waiting(t)
 	other := make(chan error, 1)

@@ -7,9 +7,9 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
-// A release that goes on after it was drawn has steps: what its mechanism's state has more than before, in the mechanism's
-// own bytes. A step is a row of the chain, durable before what it tells is sent, and is never taken back. What must not be
-// known, such as a noisy threshold, is no part of any step.
+// A release that goes on after it was drawn has steps: what its mechanism's state has more than before, in the
+// mechanism's own bytes. A step is a row of the chain, durable before what it tells is sent, and is never taken back.
+// What must not be known, such as a noisy threshold, is no part of any step.
 
 // maxStep bounds the bytes of a step.
 const maxStep = 1 << 24
@@ -44,8 +44,8 @@ func (f *keeper) Extend(ctx context.Context, user string, id int64, step []byte)
 	return err
 }
 
-// Resume adds a step to a release that the user has paid for, durably, and hands out a receipt for running its measure once
-// more: the step is what that costs the mechanism. Nothing is saved on such a receipt.
+// Resume adds a step to a release that the user has paid for, durably, and hands out a receipt for running its measure
+// once more: the step is what that costs the mechanism. Nothing is saved on such a receipt.
 func (f *keeper) Resume(ctx context.Context, user string, id int64, step []byte) (*Receipt, error) {
 	rec, err := f.extend(ctx, user, id, step)
 	if err != nil {

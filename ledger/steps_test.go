@@ -16,9 +16,9 @@ func onlineItem() Item {
 	return it
 }
 
-// TestStepsOfAnOnlineRelease: they are durable when Extend and Resume return, in their order, cost nothing more, are loaded
-// and verified again after the ledger was opened anew; a receipt of Resume runs the measure once and saves nothing; nobody
-// else may extend the release, and no release of another kind has steps.
+// TestStepsOfAnOnlineRelease: they are durable when Extend and Resume return, in their order, cost nothing more, are
+// loaded and verified again after the ledger was opened anew; a receipt of Resume runs the measure once and saves
+// nothing; nobody else may extend the release, and no release of another kind has steps.
 func TestStepsOfAnOnlineRelease(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	id := buy(t, f, "alice", onlineItem())

@@ -14,34 +14,38 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Users who are a group hold one account (docs/adr/0101): what one of them buys all of them have, and all of them pay. Alice
-// and Bob of marketing ask SELECT count(*) FROM people: the group's account pays once, the second answer is the first one.
+// Users who are a group hold one account (docs/adr/0101): what one of them buys all of them have, and all of them pay.
+// Alice and Bob of marketing ask SELECT count(*) FROM people: the group's account pays once, the second answer is the
+// first one.
 //
 // Claim: at every moment and for every account X, all that those whose account it is have been shown until then, in all
-// their accounts, is a function of what the accounts A that X knows had paid for by the moments at which X came to know them, and
-// of choices made from that alone; and X's life account has spent at least the sum of these charges, each counted once.
-// Neighbours: those of the dataset. Theorem: accounting.Filter's, whose sequence of releases is, for X, the charges it knows.
+// their accounts, is a function of what the accounts A that X knows had paid for by the moments at which X came to know
+// them, and of choices made from that alone; and X's life account has spent at least the sum of these charges, each
+// counted once. Neighbours: those of the dataset. Theorem: accounting.Filter's, whose sequence of releases is, for X,
+// the charges it knows.
 //
-// Proof: every account's charges stand in one order, so what X knows of A is a prefix of A's charges, and of two prefixes
-// the longer contains the other: what X knows is, for each A, one amount (in each unit), and what two accounts know together
-// is the larger amount of each A. The claim holds while nothing changes: X pays for what it is shown. When she leaves
-// a group, her account comes to know all that the group's knows; since she came, hers has paid nothing, and the
-// group's has known all of hers. When she joins one, the group's account comes to know all that hers knows. All leave
-// before anybody joins, so that who leaves takes nothing of who comes at that time. What was chosen by what somebody saw,
-// was chosen by members of an account from what that account knew: a prefix that X knows has come about by knowledge that X
-// has too. Sums are over different accounts' charges, so nothing is counted twice, and to join and to leave again by a mistake
-// costs nothing. A change after which an account would know more than its limit is refused (ErrBound), when it joins: so the sum
-// is within the largest lifetime of the accounts that X's people have been in, as the guarantee says.
+// Proof: every account's charges stand in one order, so what X knows of A is a prefix of A's charges, and of two
+// prefixes the longer contains the other: what X knows is, for each A, one amount (in each unit), and what two accounts
+// know together is the larger amount of each A. The claim holds while nothing changes: X pays for what it is shown.
+// When she leaves a group, her account comes to know all that the group's knows; since she came, hers has paid nothing,
+// and the group's has known all of hers. When she joins one, the group's account comes to know all that hers knows. All
+// leave before anybody joins, so that who leaves takes nothing of who comes at that time. What was chosen by what
+// somebody saw, was chosen by members of an account from what that account knew: a prefix that X knows has come about
+// by knowledge that X has too. Sums are over different accounts' charges, so nothing is counted twice, and to join and
+// to leave again by a mistake costs nothing. A change after which an account would know more than its limit is refused
+// (ErrBound), when it joins: so the sum is within the largest lifetime of the accounts that X's people have been in, as
+// the guarantee says.
 //
-// Releases go the same way as what is known of them: who is charged for them holds them, if they are drawn and saved after the
-// change as well. A renamed group is one that all
-// leave and a new one that all join.
+// Releases go the same way as what is known of them: who is charged for them holds them, if they are drawn and saved
+// after the change as well. A renamed group is one that all leave and a new one that all join.
 //
-// Limits: windows are not carried over; the guarantee names the lifetime. That a change is refused tells whoever sees it of
-// sums that only the operator sees otherwise. Of a group that nobody is in any more the account stays, for its name. Releases that go on
-// (questions one by one, alarms) stay with the account that opened them, and what others were handed cannot be refined.
+// Limits: windows are not carried over; the guarantee names the lifetime. That a change is refused tells whoever sees
+// it of sums that only the operator sees otherwise. Of a group that nobody is in any more the account stays, for its
+// name. Releases that go on (questions one by one, alarms) stay with the account that opened them, and what others were
+// handed cannot be refined.
 
-// groupMark begins the text of a group's account, so that none is a user's: no name of a policy has a control character.
+// groupMark begins the text of a group's account, so that none is a user's: no name of a policy has a control
+// character.
 const groupMark = "\x01"
 
 // GroupAccount is the text of a group's account among budgets.
@@ -177,8 +181,8 @@ func moves(old, now map[string]string) (leave, join []move) {
 	return leave, join
 }
 
-// regroup lets accounts know what their people know after a change of groups, and tells by ErrBound where one would know more
-// than its limit.
+// regroup lets accounts know what their people know after a change of groups, and tells by ErrBound where one would
+// know more than its limit.
 func (b *book) regroup(ds int64, old, now map[string]string, at int64) error {
 	leave, join := moves(old, now)
 	for _, m := range leave {
@@ -222,7 +226,8 @@ func whole(c accounting.Charge) privacy.Cost {
 	return c.Cost
 }
 
-// hand gives an account the live releases that another holds, and those that are drawn and saved later on its charges until now.
+// hand gives an account the live releases that another holds, and those that are drawn and saved later on its charges
+// until now.
 func (b *book) hand(ds int64, m move) {
 	for _, held := range b.held[holderKey{ds, m.from}] {
 		b.handOne(holderKey{ds, m.to}, held)
@@ -255,8 +260,8 @@ func (b *book) handOne(to holderKey, held Release) {
 	b.outgrow(to, rec)
 }
 
-// handLate gives a release that was saved just now to the accounts that were charged for it meanwhile: without it who asked for it,
-// and left her group before it was drawn, would not be answered (privacy rule 5).
+// handLate gives a release that was saved just now to the accounts that were charged for it meanwhile: without it who
+// asked for it, and left her group before it was drawn, would not be answered (privacy rule 5).
 func (b *book) handLate(o openCharge, id int64) {
 	if len(o.also) == 0 {
 		return

@@ -33,8 +33,8 @@ func wantLife(t testing.TB, f *keeper, user string, micro int64) {
 	}
 }
 
-// What one member buys all of them have, from one budget; the account says who asked, and holds after a reopening and in a
-// copy.
+// What one member buys all of them have, from one budget; the account says who asked, and holds after a reopening and
+// in a copy.
 func TestGroupIsOneAccount(t *testing.T) {
 	f := fresh(t, Options{}, grouped(map[string][]string{"team": {"alice", "bob"}}))
 	id := buy(t, f, "alice", item(1, eps(1e6)), 7)
@@ -154,8 +154,8 @@ func TestRule8GroupsRemember(t *testing.T) {
 	wantLife(t, f, "alice", 4e6) // the chain remembers what she was in
 }
 
-// knowing is the ledger of groups as one would write it on paper: for each account the charges that its people know of, one
-// by one.
+// knowing is the ledger of groups as one would write it on paper: for each account the charges that its people know of,
+// one by one.
 type knowing struct {
 	f      *keeper
 	path   string
@@ -424,8 +424,8 @@ func TestSharedGroups(t *testing.T) {
 	verify(t, two[1])
 }
 
-// A dataset that becomes a zCDP one prices again what accounts know of others', each charge by itself, and what is known
-// twice is still counted once.
+// A dataset that becomes a zCDP one prices again what accounts know of others', each charge by itself, and what is
+// known twice is still counted once.
 func TestRule8GroupsRepriced(t *testing.T) {
 	d := grouped(map[string][]string{"team": {"alice"}})
 	f := fresh(t, Options{}, d)
@@ -453,8 +453,8 @@ func TestRule8GroupsRepriced(t *testing.T) {
 	verify(t, f)
 }
 
-// What is charged and not drawn yet when groups change is held by all whose accounts are charged for it (privacy rule 5): by who has
-// asked, though she left meanwhile, and by the group that she came to.
+// What is charged and not drawn yet when groups change is held by all whose accounts are charged for it (privacy rule
+// 5): by who has asked, though she left meanwhile, and by the group that she came to.
 func TestRule5GroupsChangeBeforeTheDraw(t *testing.T) {
 	team := func(members ...string) DatasetTerms { return grouped(map[string][]string{"team": members}) }
 	f := fresh(t, Options{}, team("alice", "bob"))
@@ -490,8 +490,9 @@ func TestRule5GroupsChangeBeforeTheDraw(t *testing.T) {
 	wantLife(t, f, "carol", 3e6)
 }
 
-// A release and what refines it are one answer, also for those who were handed both, in whatever order: what is refined is not
-// read beside it as if it were another (privacy rule 22). When the refinement is withdrawn the earlier level is read again.
+// A release and what refines it are one answer, also for those who were handed both, in whatever order: what is refined
+// is not read beside it as if it were another (privacy rule 22). When the refinement is withdrawn the earlier level is
+// read again.
 func TestHandedLevelsAreOneAnswer(t *testing.T) {
 	team := func(members ...string) DatasetTerms {
 		return grouped(map[string][]string{"team": members, "other": {"dave"}})

@@ -100,8 +100,8 @@ func (b *book) applyRename(r chain.Row) error {
 	return nil
 }
 
-// applyTerms gives a dataset its terms. Spending already done is re-priced where the accountant or the neighbours change
-// in the allowed direction; the other direction never gets a row.
+// applyTerms gives a dataset its terms. Spending already done is re-priced where the accountant or the neighbours
+// change in the allowed direction; the other direction never gets a row.
 func (b *book) applyTerms(r chain.Row) error {
 	t, err := decodeTerms(r.Body)
 	if err != nil {
@@ -181,9 +181,10 @@ func (d *dataset) change(t DatasetTerms) error {
 	return nil
 }
 
-// changedPath is a relation whose rows would name their unit otherwise than they did when something was spent; empty: there is none.
-// What is spent protects, of each unit, the rows that were hers then. A transfer that was its sender's, and is its receiver's from now on,
-// is two people's, and what was answered bounds neither's rows with what will be (privacy rule 9).
+// changedPath is a relation whose rows would name their unit otherwise than they did when something was spent; empty:
+// there is none. What is spent protects, of each unit, the rows that were hers then. A transfer that was its sender's,
+// and is its receiver's from now on, is two people's, and what was answered bounds neither's rows with what will be
+// (privacy rule 9).
 func (d *dataset) changedPath(t DatasetTerms) string {
 	for _, relation := range slices.Sorted(maps.Keys(t.Paths)) {
 		if was, known := d.paths[relation]; known && was != t.Paths[relation] {
@@ -193,8 +194,8 @@ func (d *dataset) changedPath(t DatasetTerms) string {
 	return ""
 }
 
-// pathsUnder are the paths that are known under new terms. Once something is spent none is forgotten, so that a relation that is left out
-// of a policy does not come back with another one.
+// pathsUnder are the paths that are known under new terms. Once something is spent none is forgotten, so that a
+// relation that is left out of a policy does not come back with another one.
 func (d *dataset) pathsUnder(t DatasetTerms) map[string]string {
 	if !d.charged {
 		return t.Paths

@@ -196,8 +196,8 @@ func (w *twin) check(t *rapid.T) {
 	}
 }
 
-// Random histories against the twin: purchases, joins, saves, revocations, changed grants, a clock that jumps both ways,
-// closing and opening.
+// Random histories against the twin: purchases, joins, saves, revocations, changed grants, a clock that jumps both
+// ways, closing and opening.
 func TestTwin(t *testing.T) {
 	path := place(t)
 	rapid.Check(t, func(t *rapid.T) {

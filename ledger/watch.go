@@ -8,8 +8,8 @@ import (
 )
 
 // Ask hands out a receipt for running one question of a run of alarms that the user has paid for: the measure of that
-// digest, once. It costs nothing and writes nothing: what the answer costs the run is a step, if it costs anything. Nothing
-// is saved on such a receipt.
+// digest, once. It costs nothing and writes nothing: what the answer costs the run is a step, if it costs anything.
+// Nothing is saved on such a receipt.
 func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error) {
 	var rec *record
 	err := f.do(ctx, &job{ds: f.datasetOf(id), run: func(t *batch) error {

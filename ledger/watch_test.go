@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// TestRunsOfAlarms: a run's questions are run on receipts of their own, which cost nothing, are spent once and save nothing;
-// its steps are durable, and only its owner asks it.
+// TestRunsOfAlarms: a run's questions are run on receipts of their own, which cost nothing, are spent once and save
+// nothing; its steps are durable, and only its owner asks it.
 func TestRunsOfAlarms(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})

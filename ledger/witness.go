@@ -15,11 +15,11 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// The witness is a small file that knows how far the ledger has come: its name, the number and hash of the last row of each of
-// its chains, and what has been charged in each, and in all. An older copy of the ledger that is put back does not contain one of
-// these rows, and is refused; so is one of which only one dataset's chain is older.
-// It protects as far as it survives what the ledger does not: beside the ledger it catches a file put back or cut off,
-// on another disk also a lost disk. It has two places that are written in turn, so that a torn write loses one only.
+// The witness is a small file that knows how far the ledger has come: its name, the number and hash of the last row of
+// each of its chains, and what has been charged in each, and in all. An older copy of the ledger that is put back does
+// not contain one of these rows, and is refused; so is one of which only one dataset's chain is older. It protects as
+// far as it survives what the ledger does not: beside the ledger it catches a file put back or cut off, on another disk
+// also a lost disk. It has two places that are written in turn, so that a torn write loses one only.
 //
 // It is written after each commit and before the commit is acknowledged, so a killed process leaves it at most one
 // commit behind; it is flushed to its disk once a second and at Close (Options.SyncWitness: each time), so after a
@@ -38,8 +38,9 @@ type mark struct {
 	ends []end // of all its chains, chain 0 first; none: there is no mark
 }
 
-// end is where a chain ends, and what was charged in its dataset until then; with chain 0, in all. at is the time of the last row among
-// these, of which chain 0 has some (who changes groups charges them); 0: the mark was written by a program that did not note it.
+// end is where a chain ends, and what was charged in its dataset until then; with chain 0, in all. at is the time of
+// the last row among these, of which chain 0 has some (who changes groups charges them); 0: the mark was written by a
+// program that did not note it.
 type end struct {
 	chain, seq int64
 	hash       Digest
@@ -67,23 +68,28 @@ func (e end) of(b *book) bool {
 	return h.Chain == e.chain && h.Seq == e.seq && h.Hash == e.hash
 }
 
-// missing is what was charged at a mark and b does not hold: the sum of what each dataset lacks, for what came later in one
-// does not make up for what another has lost; or what is lacking in all, if that is more. Nor does what came later in the same one, where an
-// older copy was charged again before it was held against the mark: the mark's last row is known by its time, and what is younger
-// cannot have been seen. Nor can what is of that time be, in a chain that lacks this row, unless the ledger's time stood still: then
-// too much is forfeited rather than too little. What was forfeited since makes up for it, for that was missing then.
+// missing is what was charged at a mark and b does not hold: the sum of what each dataset lacks, for what came later in
+// one does not make up for what another has lost; or what is lacking in all, if that is more. Nor does what came later
+// in the same one, where an older copy was charged again before it was held against the mark: the mark's last row is
+// known by its time, and what is younger cannot have been seen. Nor can what is of that time be, in a chain that lacks
+// this row, unless the ledger's time stood still: then too much is forfeited rather than too little. What was forfeited
+// since makes up for it, for that was missing then.
 //
-// Limits: where the clock that the copy was charged by is behind the mark's, charges of before its time are taken for seen ones.
+// Limits: where the clock that the copy was charged by is behind the mark's, charges of before its time are taken for
+// seen ones.
 //
-// A forfeit is taken for the loss of every mark that is older than it, also of one that saw other rows than those it was for. One witness alone is not misled by that, since its total is of all that it has
-// ever seen, on whichever copy. Two are, which were at work on different copies (TestForfeitIsTakenForEveryLoss):
+// A forfeit is taken for the loss of every mark that is older than it, also of one that saw other rows than those it
+// was for. One witness alone is not misled by that, since its total is of all that it has ever seen, on whichever copy.
+// Two are, which were at work on different copies (TestForfeitIsTakenForEveryLoss):
 //
 //	proxies A and B share a ledger of 4. A charges 6: its witness has seen 10
 //	the copy of 4 is put back before B has seen these; B goes on and charges 5: its witness has seen 9
 //	the copy of 4 is put back again. A accepts, and 6 are forfeited: 10. B accepts, misses 9 − 10, and nothing is forfeited: of 15 that were spent 10 are counted
 //
-// To leave forfeits out would have each of the proxies that ran side by side forfeit the same loss once more, which is the common case. What tells the two apart is whether one mark's last row comes before
-// the other's on one line, which a number, a time and a hash of each do not say: it would take hashes of earlier rows in each mark, and the accepting mark's in the row of the forfeit.
+// To leave forfeits out would have each of the proxies that ran side by side forfeit the same loss once more, which is
+// the common case. What tells the two apart is whether one mark's last row comes before the other's on one line, which
+// a number, a time and a hash of each do not say: it would take hashes of earlier rows in each mark, and the accepting
+// mark's in the row of the forfeit.
 func (m mark) missing(b *book) (sum privacy.Cost) {
 	var all privacy.Cost
 	lacks := func(e end, held privacy.Cost, passed bool) privacy.Cost {
@@ -108,8 +114,8 @@ func (m mark) missing(b *book) (sum privacy.Cost) {
 	}
 }
 
-// A mark begins with a text that says how it is written: of one chain, as programs did before datasets had chains, of any number, and
-// with the times of their last rows.
+// A mark begins with a text that says how it is written: of one chain, as programs did before datasets had chains, of
+// any number, and with the times of their last rows.
 const (
 	oneChainMagic = "dpproxy ledger witness"
 	chainsMagic   = "dpproxy witness of chains"
@@ -175,8 +181,9 @@ func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 	return m, turn, d.End() == nil && !m.none() && m.ends[0].chain == 0
 }
 
-// placeOf is where a mark of that size is written at a turn: the two places of one block each are at the file's beginning, behind
-// them those of two blocks, of four, and so on. A ledger whose chains have become too many for its places goes on in larger ones.
+// placeOf is where a mark of that size is written at a turn: the two places of one block each are at the file's
+// beginning, behind them those of two blocks, of four, and so on. A ledger whose chains have become too many for its
+// places goes on in larger ones.
 func placeOf(size, turn int64) int64 {
 	place := int64(witnessPlace)
 	for place < size {
@@ -185,9 +192,9 @@ func placeOf(size, turn int64) int64 {
 	return 2*(place-witnessPlace) + turn%2*place
 }
 
-// readWitness returns the latest mark, and false if there is no file, or one of zeros alone: a power cut may leave the length
-// of the first mark and not its bytes. A ledger that has rows is refused without a witness as well. Any other file without a
-// readable mark is ErrWitness.
+// readWitness returns the latest mark, and false if there is no file, or one of zeros alone: a power cut may leave the
+// length of the first mark and not its bytes. A ledger that has rows is refused without a witness as well. Any other
+// file without a readable mark is ErrWitness.
 func readWitness(d store.Disk, path string) (mark, int64, bool, error) {
 	p, err := d.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.Trim(p, "\x00")) == 0 {

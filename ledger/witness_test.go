@@ -126,8 +126,9 @@ func TestLostWitness(t *testing.T) {
 	}
 }
 
-// TestOlderCopyChargedAgain: an older copy that was put back and charged without its witness has lost all that the witness saw after it
-// was made, and what was charged since does not make up for that. What was forfeited does: nothing is forfeited twice.
+// TestOlderCopyChargedAgain: an older copy that was put back and charged without its witness has lost all that the
+// witness saw after it was made, and what was charged since does not make up for that. What was forfeited does: nothing
+// is forfeited twice.
 func TestOlderCopyChargedAgain(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})
@@ -158,8 +159,8 @@ func TestOlderCopyChargedAgain(t *testing.T) {
 	}
 }
 
-// TestOlderCopyWhereTimeStoodStill: the ledger's own time stands still while the clock is behind it, so that what an older copy was
-// charged anew bears the time of what was lost. It does not make up for it either.
+// TestOlderCopyWhereTimeStoodStill: the ledger's own time stands still while the clock is behind it, so that what an
+// older copy was charged anew bears the time of what was lost. It does not make up for it either.
 func TestOlderCopyWhereTimeStoodStill(t *testing.T) {
 	path := place(t)
 	c := newClock()
@@ -191,8 +192,8 @@ func TestOlderCopyWhereTimeStoodStill(t *testing.T) {
 	verify(t, f)
 }
 
-// TestWholeChainsLackNothing: what a change of groups charged in a dataset, whose chain ends before it, is not taken for lost when
-// another dataset's rows are.
+// TestWholeChainsLackNothing: what a change of groups charged in a dataset, whose chain ends before it, is not taken
+// for lost when another dataset's rows are.
 func TestWholeChainsLackNothing(t *testing.T) {
 	path := place(t)
 	c := newClock()
@@ -292,7 +293,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// TestForfeitIsTakenForEveryLoss shows a limit of the witness (mark.missing): after two older copies, on which two witnesses saw different charges, what one forfeits counts for the other.
+// TestForfeitIsTakenForEveryLoss shows a limit of the witness (mark.missing): after two older copies, on which two
+// witnesses saw different charges, what one forfeits counts for the other.
 func TestForfeitIsTakenForEveryLoss(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})

@@ -62,8 +62,8 @@ func (f *keeper) wanted(jobs []*job) store.Wanted {
 	return want
 }
 
-// beginPresuming begins a batch without a word from the server, in datasets in whose chains nobody else has written of late: it presumes that
-// these end as they are known to. What came until then goes into it.
+// beginPresuming begins a batch without a word from the server, in datasets in whose chains nobody else has written of
+// late: it presumes that these end as they are known to. What came until then goes into it.
 func (f *keeper) beginPresuming() (store.Begun, bool) {
 	s, ok := f.store.(store.Shared)
 	if first := f.waiting[0]; !ok || f.sharing.asks || first.stepwise || first.alone || first.follows || f.rivalled(first.ds) {
@@ -98,7 +98,8 @@ func (f *keeper) rest() {
 }
 
 // serve runs a job, and those that wait with it, in one transaction and answers each. Any fault that is not a job's own
-// refusal closes the ledger: all jobs of the batch fail, though what was written may turn out to be durable, and then counts.
+// refusal closes the ledger: all jobs of the batch fail, though what was written may turn out to be durable, and then
+// counts.
 func (f *keeper) serve(first ...*job) {
 	f.waiting = slices.Concat(first, f.waiting)
 	f.gather()
@@ -133,8 +134,8 @@ func (f *keeper) serve(first ...*job) {
 	f.waiting = slices.Concat(left, f.waiting)
 }
 
-// ready opens the ledger again after a fault, if it is time. Where nothing has been written of late it finds out whether the disks of the ledger
-// and of its witness take a little: who waits for one that has frozen is not charged.
+// ready opens the ledger again after a fault, if it is time. Where nothing has been written of late it finds out
+// whether the disks of the ledger and of its witness take a little: who waits for one that has frozen is not charged.
 func (f *keeper) ready() error {
 	if f.store != nil {
 		if time.Since(f.written) < writtenOfLate {
@@ -175,7 +176,8 @@ func (f *keeper) ready() error {
 	return nil
 }
 
-// Sound is described at Ledger. A job that writes nothing has the writer find out, and open the ledger again after a fault, if it can.
+// Sound is described at Ledger. A job that writes nothing has the writer find out, and open the ledger again after a
+// fault, if it can.
 func (f *keeper) Sound(ctx context.Context) error {
 	err := f.Follow(ctx)
 	if may := f.do(ctx, &job{run: func(*batch) error { return nil }}); err == nil { // what took the reader's connection may have taken the writer's
@@ -200,8 +202,9 @@ func (f *keeper) fail(err error) {
 	_ = f.closeReader() // which has the same disk
 }
 
-// transact is one commit. done are the jobs that it has finished with, also those that have come while it waited for its
-// turn; left are to be done in another one. The jobs' own errors are set; the error returned is the disk's, and all jobs'.
+// transact is one commit. done are the jobs that it has finished with, also those that have come while it waited for
+// its turn; left are to be done in another one. The jobs' own errors are set; the error returned is the disk's, and all
+// jobs'.
 func (f *keeper) transact() (done, left []*job, err error) {
 	defer func() {
 		if r := recover(); r != nil {

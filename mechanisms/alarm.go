@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/sparse"
 )
 
-// Alarm is a measurement that says, of one count after the other, whether it is above a threshold, until so many of them
-// were: a run of package sparse. Answers below cost nothing, however many. All of it is public.
+// Alarm is a measurement that says, of one count after the other, whether it is above a threshold, until so many of
+// them were: a run of package sparse. Answers below cost nothing, however many. All of it is public.
 type Alarm struct {
 	Positives    int          // answers "above" until its end
 	Restarts     int          // how often it may go on after its threshold was lost; each takes a positive
@@ -23,8 +23,8 @@ type Alarm struct {
 }
 
 // AlarmFor is the Alarm of so many positives that survives what restarts it can afford: under an ε one, which makes the
-// threshold's noise wider by less than the positives make the comparisons'; under a ρ any number, since every positive has a
-// threshold of its own there.
+// threshold's noise wider by less than the positives make the comparisons'; under a ρ any number, since every positive
+// has a threshold of its own there.
 func AlarmFor(positives int, c Contribution, cost privacy.Cost) Alarm {
 	a := Alarm{Positives: positives, Contribution: c, Cost: cost}
 	if cost.Rho.Pico() == 0 && positives > 1 {
@@ -35,9 +35,10 @@ func AlarmFor(positives int, c Contribution, cost privacy.Cost) Alarm {
 
 // NewAlarm returns the Spec of a run.
 //
-// Claim: all that a run says, and those restored from it, cost a.Cost together, for units that contribute a.Contribution to
-// each of the tables that are asked about: sparse.Instance's claim. A count moves by at most Rows: under add-remove that many
-// are there or not, in all counts the same way (monotone); under replace-one at most that many go and at most that many come.
+// Claim: all that a run says, and those restored from it, cost a.Cost together, for units that contribute
+// a.Contribution to each of the tables that are asked about: sparse.Instance's claim. A count moves by at most Rows:
+// under add-remove that many are there or not, in all counts the same way (monotone); under replace-one at most that
+// many go and at most that many come.
 func NewAlarm(a Alarm) (Spec, error) {
 	s := Spec{Counters: 1, Cells: 1, Kind: &a}
 	return s, s.check()
@@ -165,8 +166,8 @@ func stepOf(s sparse.State) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(s.Positives)), uint64(s.Runs))
 }
 
-// Answer says 1 where a count is at least a threshold, about, and else 0. Groups are what a query gave whose counts a unit moves by no more
-// than the run's contribution.
+// Answer says 1 where a count is at least a threshold, about, and else 0. Groups are what a query gave whose counts a
+// unit moves by no more than the run's contribution.
 func (w *Watch) Answer(q Question) (privacy.Released[SessionAnswer], error) {
 	var none privacy.Released[SessionAnswer]
 	cells, err := Tally(1, 1, q.Place, q.Groups)

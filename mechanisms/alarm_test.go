@@ -113,8 +113,9 @@ func TestRunsGoOn(t *testing.T) {
 	}
 }
 
-// TestAlarmsKeepTheirClaim: the yes and no answers to a stream of counts that one unit moves by all it can, at ε = 1; a run
-// that was paid for half of that moves them further. Each audit accuses a right mechanism with probability at most 1e-6.
+// TestAlarmsKeepTheirClaim: the yes and no answers to a stream of counts that one unit moves by all it can, at ε = 1; a
+// run that was paid for half of that moves them further. Each audit accuses a right mechanism with probability at most
+// 1e-6.
 func TestAlarmsKeepTheirClaim(t *testing.T) {
 	cost := privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}
 	for _, kind := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {

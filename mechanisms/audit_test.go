@@ -19,8 +19,8 @@ var (
 	longAudits = stattest.Length(120_000, 1_000_000)
 )
 
-// audited asks Release answers times on each side and returns the lower bound of ε. The judged number of an answer is the
-// logarithm of its likelihood ratio, which says as much as the answer itself.
+// audited asks Release answers times on each side and returns the lower bound of ε. The judged number of an answer is
+// the logarithm of its likelihood ratio, which says as much as the answer itself.
 func audited(t *testing.T, s Spec, one, other []privacy.Group, delta float64, answers int) float64 {
 	t.Helper()
 	silentSpec := s.scaled(func(Noise) Noise { return Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000} })

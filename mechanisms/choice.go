@@ -28,8 +28,8 @@ const (
 // MaxChosen bounds what is chosen of one group.
 const MaxChosen = quantiles.MaxQuantiles
 
-// Choice is a measurement that chooses cells instead of counting them: its observations are, group by group, the numbers
-// of the chosen cells within their group. A group is a run of cells; a row is in at most one cell.
+// Choice is a measurement that chooses cells instead of counting them: its observations are, group by group, the
+// numbers of the chosen cells within their group. A group is a run of cells; a row is in at most one cell.
 type Choice struct {
 	Kind    ChoiceKind
 	Blocks  []Block // the groups, in order; of Popular and Dearest one block of one group
@@ -55,16 +55,17 @@ const MaxShare = quantiles.MaxDenominator
 
 // NewChoice returns the Spec of a choice, of which Kind, Blocks and what they need are given, at the given cost.
 //
-// Claim: Release of it is ε-DP or ρ-zCDP for c and cost, in however many groups a unit's rows are.
-// Proof, one group: c and cost are the mechanism's own. Several: each group's mechanism is calibrated for T rows that one
-// unit adds or removes, T = c.Rows, or 2·c.Rows under replace-one, at the whole cost. Neighbours are T steps apart, each
-// of which adds or removes one row of one group. The spreads that the mechanisms are calibrated by are linear in the rows
-// (quantiles.Mechanism.spread, selection.Scores.Spread of counts), so a step changes the logarithms of the probabilities
-// of that group's outcomes by amounts that lie in an interval of length ε'/T, for a draw (a level of draws) that is
-// calibrated to ε', and of the other groups' not at all, the groups being drawn independently. Over T steps these add up
-// to an interval of length ε' for the outcomes of all groups together: they have range ε' and are ε'-DP and, by the
-// exponential mechanism, ε'²/8-zCDP, as one group is. Levels compose one after another as in one group.
-// So the cost does not depend on the number of groups: a unit whose rows are spread over many moves each of them less.
+// Claim: Release of it is ε-DP or ρ-zCDP for c and cost, in however many groups a unit's rows are. Proof, one group: c
+// and cost are the mechanism's own. Several: each group's mechanism is calibrated for T rows that one unit adds or
+// removes, T = c.Rows, or 2·c.Rows under replace-one, at the whole cost. Neighbours are T steps apart, each of which
+// adds or removes one row of one group. The spreads that the mechanisms are calibrated by are linear in the rows
+// (quantiles.Mechanism.spread, selection.Scores.Spread of counts), so a step changes the logarithms of the
+// probabilities of that group's outcomes by amounts that lie in an interval of length ε'/T, for a draw (a level of
+// draws) that is calibrated to ε', and of the other groups' not at all, the groups being drawn independently. Over T
+// steps these add up to an interval of length ε' for the outcomes of all groups together: they have range ε' and are
+// ε'-DP and, by the exponential mechanism, ε'²/8-zCDP, as one group is. Levels compose one after another as in one
+// group. So the cost does not depend on the number of groups: a unit whose rows are spread over many moves each of them
+// less.
 func NewChoice(ch Choice, c Contribution, cost privacy.Cost) (Spec, error) {
 	if err := checkContribution(c); err != nil {
 		return Spec{}, err
@@ -233,11 +234,12 @@ func ruleOf(cost privacy.Cost) selection.Rule {
 	return selection.PermuteAndFlip
 }
 
-// rankBound bounds the rank error of the worst of several quantiles, that of one being RankBound's with what moves extremes.
+// rankBound bounds the rank error of the worst of several quantiles, that of one being RankBound's with what moves
+// extremes.
 //
 // Each draw is off by at most e = ln(places·draws/α)/rate rows of its part, but with probability α/draws, with rate =
-// s/(2T·max(q, 1−q)) a row for a share q of the part; an extreme is moved inwards by at most ln(8·places)/rate rows more
-// (quantiles.Mechanism.slack). A share q of a part whose ends are off by a and b is off by (1−q)·a + q·b besides.
+// s/(2T·max(q, 1−q)) a row for a share q of the part; an extreme is moved inwards by at most ln(8·places)/rate rows
+// more (quantiles.Mechanism.slack). A share q of a part whose ends are off by a and b is off by (1−q)·a + q·b besides.
 func (ch *Choice) rankBound(m quantiles.Mechanism, cells int) func(alpha noise.Probability) float64 {
 	levels := float64(m.Levels())
 	strength := ch.Cost.Epsilon.Float() / levels

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
 
-// choiceAudit is two databases that one unit's rows tell apart, in several groups where a choice has them. Several quantiles
-// are audited in package quantiles: a draw takes milliseconds.
+// choiceAudit is two databases that one unit's rows tell apart, in several groups where a choice has them. Several
+// quantiles are audited in package quantiles: a draw takes milliseconds.
 type choiceAudit struct {
 	name       string
 	choice     Choice
@@ -62,8 +62,8 @@ func chosenOften(t *testing.T, s Spec, one, other []privacy.Group, answers int) 
 	return bound
 }
 
-// TestChoicesKeepTheirClaim: whatever groups a unit's rows are in, at ε = 1 and at a ρ whose exponential mechanism has that
-// range. Each audit accuses a right mechanism with probability at most 1e-6.
+// TestChoicesKeepTheirClaim: whatever groups a unit's rows are in, at ε = 1 and at a ρ whose exponential mechanism has
+// that range. Each audit accuses a right mechanism with probability at most 1e-6.
 func TestChoicesKeepTheirClaim(t *testing.T) {
 	costs := map[string]privacy.Cost{"pure": {Epsilon: privacy.MicroEpsilon(1_000_000)}, "zcdp": {Rho: privacy.PicoRho(125_000_000_000)}}
 	for _, kind := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
@@ -107,8 +107,8 @@ func TestChoiceAuditsFindPlantedFaults(t *testing.T) {
 	}
 }
 
-// TestPopularWeighsItsColumns: a unit's rows move the heaviest score by all that is claimed, the lightest by a third of it;
-// a choice that forgot the weights is found out.
+// TestPopularWeighsItsColumns: a unit's rows move the heaviest score by all that is claimed, the lightest by a third of
+// it; a choice that forgot the weights is found out.
 func TestPopularWeighsItsColumns(t *testing.T) {
 	rows := func(counts ...int64) []privacy.Group { return []privacy.Group{{Cells: []int32{0}, Counts: counts}} }
 	for _, kind := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {

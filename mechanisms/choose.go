@@ -48,8 +48,8 @@ func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, 
 		goal.Norm = ranges.L2
 	}
 	rows := unitRows(c, cells)
-	// Choose knows one row of a unit. With so many as there can be in one node all strategies' noises grow alike, or, where
-	// groups bound a unit, Identity's less than others'.
+	// Choose knows one row of a unit. With so many as there can be in one node all strategies' noises grow alike, or,
+	// where groups bound a unit, Identity's less than others'.
 	d, _ := ranges.Choose(goal, func(one privacy.Sensitivity) float64 {
 		return varianceFor(moves{product(one.L1), product(one.L2Squared)}.scaled(rows), cost)
 	})

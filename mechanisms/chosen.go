@@ -22,7 +22,8 @@ func (s Spec) Chooser() string {
 	return choosers[0].name
 }
 
-// Spread returns how much further one unit can raise one candidate's score than another's; 0 where quantiles are chosen.
+// Spread returns how much further one unit can raise one candidate's score than another's; 0 where quantiles are
+// chosen.
 func (s Spec) Spread() int64 {
 	choosers, err := s.choosers()
 	if err != nil {
@@ -31,9 +32,9 @@ func (s Spec) Spread() int64 {
 	return choosers[0].spread
 }
 
-// RankError returns how many rows the worst of a group's chosen cells is off at most, at the confidence: of Quantiles, how
-// far its rank is from the share's; of Dearest in units of weight times rows; of the others how many rows fewer it has than
-// the best that could have been chosen.
+// RankError returns how many rows the worst of a group's chosen cells is off at most, at the confidence: of Quantiles,
+// how far its rank is from the share's; of Dearest in units of weight times rows; of the others how many rows fewer it
+// has than the best that could have been chosen.
 func (s Spec) RankError(c Confidence) float64 {
 	choosers, err := s.choosers()
 	if err != nil {
@@ -46,8 +47,8 @@ func (s Spec) RankError(c Confidence) float64 {
 	return worst
 }
 
-// ExpectedRank returns the mean rank error of the quantiles of a group with so many rows, spread evenly over the cells: a
-// guess for choosing alone.
+// ExpectedRank returns the mean rank error of the quantiles of a group with so many rows, spread evenly over the cells:
+// a guess for choosing alone.
 func (s Spec) ExpectedRank(rows int64) float64 {
 	choosers, err := s.choosers()
 	if err != nil || s.Kind.(*Choice).Kind != Quantiles {
@@ -56,7 +57,8 @@ func (s Spec) ExpectedRank(rows int64) float64 {
 	return choosers[0].mean(quantiles.ExpectedRows(rows))
 }
 
-// PreferPrefixes tells whether quantiles read from prefix sums with such a variance on average are expected to be nearer.
+// PreferPrefixes tells whether quantiles read from prefix sums with such a variance on average are expected to be
+// nearer.
 func (s Spec) PreferPrefixes(rows int64, variance float64) bool {
 	choosers, err := s.choosers()
 	if err != nil || s.Kind.(*Choice).Kind != Quantiles {

@@ -12,14 +12,14 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// A continual release counts cells that come one after the other, such as days: it is paid for once, with all cells that
-// will ever be, and grows as cells are completed. Through says what is known of it then.
+// A continual release counts cells that come one after the other, such as days: it is paid for once, with all cells
+// that will ever be, and grows as cells are completed. Through says what is known of it then.
 
 // MaxContinual is the largest number of cells of a continual release.
 const MaxContinual = ranges.MaxContinual
 
-// Continual returns the Spec of a release over so many cells that grows, with the least expected error over the time (see
-// ranges.ChooseContinual) at the given cost, which is that of all cells.
+// Continual returns the Spec of a release over so many cells that grows, with the least expected error over the time
+// (see ranges.ChooseContinual) at the given cost, which is that of all cells.
 func Continual(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	if cells < 1 || cells > MaxContinual {
 		return Spec{}, fmt.Errorf("cells of a continual release is %d, must be from 1 to %d", cells, MaxContinual)
@@ -76,7 +76,8 @@ func (s Spec) checkStep(p Step) (ranges.Continual, error) {
 	return s.Through(p.To).continual(), nil
 }
 
-// Reach returns the first cell that a step of the release needs the count of. The rest of the step's needs ends with To.
+// Reach returns the first cell that a step of the release needs the count of. The rest of the step's needs ends with
+// To.
 func (s Spec) Reach(p Step) (int, error) {
 	c, err := s.checkStep(p)
 	if err != nil {
@@ -102,21 +103,20 @@ func Begin(spec Spec) (none privacy.Released[Noisy], _ error) {
 	return sealed.Release(Noisy{}), nil
 }
 
-// Grow opens the sealed groups and releases the observations that a step adds: those whose last cell is among the step's.
-// Groups must be of the cells from Reach to the step's end; others are left out.
+// Grow opens the sealed groups and releases the observations that a step adds: those whose last cell is among the
+// step's. Groups must be of the cells from Reach to the step's end; others are left out.
 //
 // Claim: all steps of a release together, each drawn once, are ε-DP or ρ-zCDP as Release claims for the spec: it is one
-// release, whose observations are published in the order of their last cells.
-// Neighbours and sensitivity: those of the spec, for a unit of as many rows over the release's life as the contribution
-// says: of each level, or of each row's column in the matrix, at most so many.
-// Theorem: ranges.Continual.
-// Proof: the noise of each observation is drawn here, once. Let slot i of a unit be its i-th row by cell, of the rows that
-// there are when an observation is made; the SQL counts the slots up to Rows. Rows are only ever added, so that the cell of a
-// slot never rises. Of a tree's level, a slot that was counted in a block lies in no later block: each slot is in at most
-// one. In a band, a slot first counted in cell s weighs at most q(t−s) in each later observation t, since its cell has not
-// risen and q falls: no more than column s does. So a unit moves the observations by at most Rows columns, late rows or not.
-// Limits: rows that are deleted or whose cell is changed make room for others of their unit: the table must only be added
-// to, which the policy's owner vouches for. Timing as for Release.
+// release, whose observations are published in the order of their last cells. Neighbours and sensitivity: those of the
+// spec, for a unit of as many rows over the release's life as the contribution says: of each level, or of each row's
+// column in the matrix, at most so many. Theorem: ranges.Continual. Proof: the noise of each observation is drawn here,
+// once. Let slot i of a unit be its i-th row by cell, of the rows that there are when an observation is made; the SQL
+// counts the slots up to Rows. Rows are only ever added, so that the cell of a slot never rises. Of a tree's level, a
+// slot that was counted in a block lies in no later block: each slot is in at most one. In a band, a slot first counted
+// in cell s weighs at most q(t−s) in each later observation t, since its cell has not risen and q falls: no more than
+// column s does. So a unit moves the observations by at most Rows columns, late rows or not. Limits: rows that are
+// deleted or whose cell is changed make room for others of their unit: the table must only be added to, which the
+// policy's owner vouches for. Timing as for Release.
 func Grow(spec Spec, p Step, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (none privacy.Released[Noisy], _ error) {
 	strategy, err := spec.checkStep(p)
 	if err != nil {

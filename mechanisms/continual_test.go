@@ -45,8 +45,8 @@ func quietly(s Spec) Spec {
 	return s.scaled(func(Noise) Noise { return Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000} })
 }
 
-// TestGrowsAsReleased: however the steps are cut, all of them release what a single one would, and what is known in between
-// is read as the strategy of fewer cells reads it.
+// TestGrowsAsReleased: however the steps are cut, all of them release what a single one would, and what is known in
+// between is read as the strategy of fewer cells reads it.
 func TestGrowsAsReleased(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells := rapid.IntRange(1, 60).Draw(t, "cells")
@@ -81,8 +81,8 @@ func TestGrowsAsReleased(t *testing.T) {
 	})
 }
 
-// history is one unit's rows: the cell of each, and the cell that was complete when it was added. Rows of unit are counted
-// by slots, as the SQL does: the first of them by cell, of those that are there.
+// history is one unit's rows: the cell of each, and the cell that was complete when it was added. Rows of unit are
+// counted by slots, as the SQL does: the first of them by cell, of those that are there.
 type history []struct{ cell, added int }
 
 func (h history) counted(through, rows int) []privacy.Group {

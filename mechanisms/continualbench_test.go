@@ -10,15 +10,17 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// TestContinualAgainstFresh prints the figures of docs/benchmarks.md: what a year and three years of daily refreshes are off by, at
-// one total cost, read from a release that grows, from a fresh range release for each day, from the binary mechanism as it
-// was published, and from days counted once each. All are expected errors, exact but for the numerical one of algebra.
+// TestContinualAgainstFresh prints the figures of docs/benchmarks.md: what a year and three years of daily refreshes
+// are off by, at one total cost, read from a release that grows, from a fresh range release for each day, from the
+// binary mechanism as it was published, and from days counted once each. All are expected errors, exact but for the
+// numerical one of algebra.
 func TestContinualAgainstFresh(t *testing.T) {
 	againstFresh(t, 365, 10)
 	againstFresh(t, 1095, 20)
 }
 
-// againstFresh compares over so many days; the release that grows must be at least so many times nearer than fresh ones.
+// againstFresh compares over so many days; the release that grows must be at least so many times nearer than fresh
+// ones.
 func againstFresh(t *testing.T, days int, times float64) {
 	t.Helper()
 	c := Contribution{Rows: 1, Neighbors: privacy.AddRemove}

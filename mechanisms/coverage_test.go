@@ -18,9 +18,9 @@ type held struct {
 	exact         float64
 }
 
-// exactCoverage is P(|X| < k+½) for X the weighted sum of the noise, or P(|X| ≤ k) on the integers, by a plain inversion
-// of the characteristic function written out here, term by term, with a hundred thousand frequencies. Gaussian noise here
-// is so wide that it passes for continuous.
+// exactCoverage is P(|X| < k+½) for X the weighted sum of the noise, or P(|X| ≤ k) on the integers, by a plain
+// inversion of the characteristic function written out here, term by term, with a hundred thousand frequencies.
+// Gaussian noise here is so wide that it passes for continuous.
 func exactCoverage(n Noise, terms []noise.Term, k int64) float64 {
 	parameter := float64(n.Num) / float64(n.Den)
 	p, q := -math.Expm1(-1/parameter), math.Exp(-1/parameter) // p = 1−q, with all its digits
@@ -79,10 +79,10 @@ func coverOf(t *testing.T, random io.Reader, s Spec, groups []privacy.Group, spa
 
 func inside(x, truth, width int64) bool { return max(x-truth, truth-x) <= width }
 
-// TestCoverage: over fresh releases, the stated interval holds as often as the noise says, within 3 standard errors, and
-// after the isotonic step not less than 95 % less 3 of them; and it is not much wider than it must be. Over all seeds 3 %
-// of the runs would fail; this seed is fixed, and a new one is only drawn when the samplers come to use their words
-// otherwise.
+// TestCoverage: over fresh releases, the stated interval holds as often as the noise says, within 3 standard errors,
+// and after the isotonic step not less than 95 % less 3 of them; and it is not much wider than it must be. Over all
+// seeds 3 % of the runs would fail; this seed is fixed, and a new one is only drawn when the samplers come to use their
+// words otherwise.
 func TestCoverage(t *testing.T) {
 	ages := make([]int64, 365)
 	for i := range ages {

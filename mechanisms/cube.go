@@ -11,16 +11,16 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// Asked is a sum of cells that a release will be read for, the attributes of a cube that decide which cells are in it, and
-// how much its squared error matters.
+// Asked is a sum of cells that a release will be read for, the attributes of a cube that decide which cells are in it,
+// and how much its squared error matters.
 type Asked struct {
 	Spans      []Span
 	Attributes []int
 	Weight     float64
 }
 
-// Cube is what a release of several columns is to be read for. Its cells are those of a cube whose attributes have Shape
-// cells, the last one's fastest; the first Ordered of them are in an order that ranges may be over.
+// Cube is what a release of several columns is to be read for. Its cells are those of a cube whose attributes have
+// Shape cells, the last one's fastest; the first Ordered of them are in an order that ranges may be over.
 type Cube struct {
 	Shape   []int
 	Ordered int
@@ -37,9 +37,10 @@ type Candidate struct {
 // IsCube tells the strategies of cubes, which do not read every sum of cells.
 func (y Strategy) IsCube() bool { return y.Kind == Marginals || y.Kind == Product }
 
-// Candidates returns the ways to measure a cube at the given cost that may be best, each with its exact expected error: the
-// cells, marginals by their cells or residuals, products of ranges and marginals, and for one attribute the strategies of
-// ranges, that for just what is asked among them. It needs no data. Quick leaves out what takes long to find.
+// Candidates returns the ways to measure a cube at the given cost that may be best, each with its exact expected error:
+// the cells, marginals by their cells or residuals, products of ranges and marginals, and for one attribute the
+// strategies of ranges, that for just what is asked among them. It needs no data. Quick leaves out what takes long to
+// find.
 func (q Cube) Candidates(c Contribution, cost privacy.Cost) ([]Candidate, error) {
 	return q.candidates(c, cost, false)
 }
@@ -161,8 +162,8 @@ const leastRange = 8
 // maxProducts bounds the cells times the sums of them for which products are considered.
 const maxProducts = 1 << 22
 
-// products considers, for each ordered attribute, its cells and strategies for ranges, and for all others their cells and
-// their marginals.
+// products considers, for each ordered attribute, its cells and strategies for ranges, and for all others their cells
+// and their marginals.
 func (q Cube) products(goal *marginals.Goal, norm ranges.Norm, neighbors privacy.Neighbors, add adding) {
 	cells := 1
 	for _, n := range q.Shape {
@@ -207,7 +208,8 @@ func (q Cube) products(goal *marginals.Goal, norm ranges.Norm, neighbors privacy
 	})
 }
 
-// productBits are the bits of a sine strategy in a product: two take 26 of an observation's 61, which leaves the noise its room.
+// productBits are the bits of a sine strategy in a product: two take 26 of an observation's 61, which leaves the noise
+// its room.
 const productBits = 13
 
 // varianceAt is the variance that noise calibrated to a sensitivity has, up to a factor.

@@ -53,9 +53,9 @@ func candidates(t *testing.T, cost privacy.Cost) []Candidate {
 	return list
 }
 
-// TestCubeErrorsAreMeasured: over fresh releases, what is read is as far off the truth as was said, value by value. Each
-// value has its own test of 10,000 releases at a false-alarm rate of 1e-7; some 200 of them are looked at, so that a sound
-// build fails once in 50,000 runs. A claim of half the variance is found.
+// TestCubeErrorsAreMeasured: over fresh releases, what is read is as far off the truth as was said, value by value.
+// Each value has its own test of 10,000 releases at a false-alarm rate of 1e-7; some 200 of them are looked at, so that
+// a sound build fails once in 50,000 runs. A claim of half the variance is found.
 func TestCubeErrorsAreMeasured(t *testing.T) {
 	const releases = 10_000
 	alarm := stattest.Alarm(1e-7)

@@ -11,16 +11,16 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Discovery is a checked plan for finding the keys of a column whose values nobody declared: package keys' best rule, and
-// a guard of memory. The zero value is invalid.
+// Discovery is a checked plan for finding the keys of a column whose values nobody declared: package keys' best rule,
+// and a guard of memory. The zero value is invalid.
 //
-// Claim: a release costs at most the cost that the discovery was made of: it is δ-approximately ε-DP, or ρ-zCDP, for units
-// that have at most c.Groups (or c.Rows) keys each.
-// Proof: it is two releases. The rule takes what the guard leaves, by the claim of keys.Rule.Release. The guard says
-// whether the number of keys n is above usual + X, X discrete Laplace of scale spread; a unit moves n by at most k, so the
-// answer is k/spread-DP and k²/(2·spread²)-zCDP. It is cut at MaxFound: n > MaxFound is answered by yes. Where two
-// neighbours are on both sides of that, the cut changes an answer only if X ≥ MaxFound − usual, 64 times the spread, which
-// happens with less than 10^-27; the smallest δ, 10^-18, is set aside for it. Where the guard says yes no key is found.
+// Claim: a release costs at most the cost that the discovery was made of: it is δ-approximately ε-DP, or ρ-zCDP, for
+// units that have at most c.Groups (or c.Rows) keys each. Proof: it is two releases. The rule takes what the guard
+// leaves, by the claim of keys.Rule.Release. The guard says whether the number of keys n is above usual + X, X discrete
+// Laplace of scale spread; a unit moves n by at most k, so the answer is k/spread-DP and k²/(2·spread²)-zCDP. It is cut
+// at MaxFound: n > MaxFound is answered by yes. Where two neighbours are on both sides of that, the cut changes an
+// answer only if X ≥ MaxFound − usual, 64 times the spread, which happens with less than 10^-27; the smallest δ,
+// 10^-18, is set aside for it. Where the guard says yes no key is found.
 type Discovery struct {
 	rule  keys.Rule
 	guard noise.Distribution
@@ -86,8 +86,8 @@ func (d Discovery) Spec(cells int) Spec {
 	return Spec{Counters: 1, Cells: cells, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: n}}
 }
 
-// Discover opens the sealed groups, each of which has a key and its number of units, and returns the keys that are shown,
-// in the order of their bytes, with their noisy numbers of units. A group without a key is nobody's.
+// Discover opens the sealed groups, each of which has a key and its number of units, and returns the keys that are
+// shown, in the order of their bytes, with their noisy numbers of units. A group without a key is nobody's.
 func Discover(d Discovery, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (privacy.Released[Noisy], error) {
 	var none privacy.Released[Noisy]
 	if !d.Valid() {

@@ -58,7 +58,8 @@ func (e Ends) wrong(truth []int64) string {
 	return ""
 }
 
-// skewed are histograms: what values there are of nothing, of one place, of a bell, of money and its long tail, with one outlier.
+// skewed are histograms: what values there are of nothing, of one place, of a bell, of money and its long tail, with
+// one outlier.
 func skewed(cells int) map[string][]int64 {
 	out := map[string][]int64{"nothing": make([]int64, cells), "one place": make([]int64, cells), "bell": make([]int64, cells), "money": make([]int64, cells), "sparse": make([]int64, cells)}
 	out["one place"][cells/3] = 5000
@@ -76,8 +77,8 @@ func skewed(cells int) map[string][]int64 {
 	return out
 }
 
-// TestEndsHoldTogether: all that is said of a histogram holds together with the probability that is said, under both noises. Half-widths that
-// were of one window each would not, and are found.
+// TestEndsHoldTogether: all that is said of a histogram holds together with the probability that is said, under both
+// noises. Half-widths that were of one window each would not, and are found.
 func TestEndsHoldTogether(t *testing.T) {
 	const cells = 120
 	failure, err := NewConfidence(0.95)
@@ -129,7 +130,8 @@ func TestEndsHoldTogether(t *testing.T) {
 	}
 }
 
-// TestEndsAudit: that one unit is there or not is told by the ends, and all numbers beside them, no better than the cost says; with half the noise it is.
+// TestEndsAudit: that one unit is there or not is told by the ends, and all numbers beside them, no better than the
+// cost says; with half the noise it is.
 func TestEndsAudit(t *testing.T) {
 	const cells = 24
 	failure, err := NewConfidence(0.95)
@@ -149,7 +151,8 @@ func TestEndsAudit(t *testing.T) {
 			drawn = s.scaled(func(n Noise) Noise { n.Den *= 3; return n })
 		}
 		random := seeded(31)
-		// What is released beside the ends is a noisy number of those above: that rises most with the likelihood ratio where the ends are as they mostly are.
+		// What is released beside the ends is a noisy number of those above: that rises most with the likelihood ratio
+		// where the ends are as they mostly are.
 		sample := func(truth []int64) []float64 {
 			out := make([]float64, audits)
 			for i := range out {
@@ -177,8 +180,9 @@ func TestEndsAudit(t *testing.T) {
 	}
 }
 
-// TestEndsOfLongTails prints, of skewed values, where each way to find the upper end puts it, how many units lie above, and by how much a sum at ε 0.1
-// is off that is clamped there, on average over draws. No other way is better by more than a tenth on all of them together.
+// TestEndsOfLongTails prints, of skewed values, where each way to find the upper end puts it, how many units lie above,
+// and by how much a sum at ε 0.1 is off that is clamped there, on average over draws. No other way is better by more
+// than a tenth on all of them together.
 func TestEndsOfLongTails(t *testing.T) {
 	const draws = 40
 	failure, err := NewConfidence(0.95)

@@ -12,16 +12,16 @@ import (
 )
 
 // Error returns the expected error of the sum of the cells in spans (disjoint, sorted) of one counter, as Estimate.Sum
-// gives it. It needs no data. Errors is faster where a release is read at many spans. Where each counter has noise of its
-// own, it speaks of the first; see Only.
+// gives it. It needs no data. Errors is faster where a release is read at many spans. Where each counter has noise of
+// its own, it speaks of the first; see Only.
 func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors(confidence).Of(spans) }
 
 // Errors tells the expected errors of sums read from a release of one Spec, at one confidence.
 //
-// The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is exact,
-// for others it is certified and within a few percent of the least (HalfWidthOf of package noise, and smoothHalfWidth). The
-// isotonic step is part of neither: it lowers the error on the whole, by how much depends on the counts.
-// It is safe for concurrent use.
+// The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is
+// exact, for others it is certified and within a few percent of the least (HalfWidthOf of package noise, and
+// smoothHalfWidth). The isotonic step is part of neither: it lowers the error on the whole, by how much depends on the
+// counts. It is safe for concurrent use.
 type Errors struct {
 	cells    int
 	reader   ranges.Strategy // nil for Identity
@@ -38,8 +38,8 @@ type Errors struct {
 	asked    *Error // of a session: that of every answer
 }
 
-// widths remembers half-widths for the whole process: each is a function of its key alone, which names noise, confidence
-// and weights or what determines them, and dashboards ask the same ranges again and again.
+// widths remembers half-widths for the whole process: each is a function of its key alone, which names noise,
+// confidence and weights or what determines them, and dashboards ask the same ranges again and again.
 var widths halfWidths
 
 type halfWidths struct {
@@ -188,9 +188,9 @@ func (e *Errors) Variance(spans []Span) float64 {
 	return e.reader.Variance(sameSpans(spans)) * e.each
 }
 
-// Every returns the step in which to look through so many rows of spans for the one with the largest variance, so that it
-// takes milliseconds: each row where a variance is one multiplication, some 256 of them where it takes microseconds, and
-// some 64 where it takes a Fourier transform.
+// Every returns the step in which to look through so many rows of spans for the one with the largest variance, so that
+// it takes milliseconds: each row where a variance is one multiplication, some 256 of them where it takes microseconds,
+// and some 64 where it takes a Fourier transform.
 func (e *Errors) Every(rows int) int {
 	switch e.kind {
 	case Identity:
@@ -204,15 +204,15 @@ func (e *Errors) Every(rows int) int {
 // wideVariance is the variance parameter from where on sums of discrete Gaussian noise are taken for continuous.
 const wideVariance = 1 << 24
 
-// smoothHalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha for X a weighted sum of discrete Gaussian noise of parameter σ² ≥
-// 2^24, the squares of the weights adding up to w².
+// smoothHalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha for X a weighted sum of discrete Gaussian noise of parameter σ²
+// ≥ 2^24, the squares of the weights adding up to w².
 //
-// Claim: at most 1 % more than the smallest such k, or the next integer.
-// Proof: add to each noise Y a continuous Gaussian of deviation s = 4. By completing the square the density of the sum at
-// x is that of a Gaussian of variance σ²+s² times Σ_k exp(−(k−μ)²/(2τ²)) over its mean over μ, with τ² = σ²s²/(σ²+s²) > 15,
-// so by Poisson summation times 1 ± 3·exp(−2π²τ²), for 2^24 of them together times 1 ± 1e-100. What was added to X is a
-// Gaussian Z of deviation s·w, independent of it: P(|X| ≥ a)·P(|Z| ≤ c) ≤ P(|X+Z| ≥ a−c). With c = 8s·w the second factor
-// is above 1 − 1e-14, and c is below 1 % of the deviation σ·w.
+// Claim: at most 1 % more than the smallest such k, or the next integer. Proof: add to each noise Y a continuous
+// Gaussian of deviation s = 4. By completing the square the density of the sum at x is that of a Gaussian of variance
+// σ²+s² times Σ_k exp(−(k−μ)²/(2τ²)) over its mean over μ, with τ² = σ²s²/(σ²+s²) > 15, so by Poisson summation times 1
+// ± 3·exp(−2π²τ²), for 2^24 of them together times 1 ± 1e-100. What was added to X is a Gaussian Z of deviation s·w,
+// independent of it: P(|X| ≥ a)·P(|Z| ≤ c) ≤ P(|X+Z| ≥ a−c). With c = 8s·w the second factor is above 1 − 1e-14, and c
+// is below 1 % of the deviation σ·w.
 func (e *Errors) smoothHalfWidth(squares float64) int64 {
 	if squares == 0 || e.alpha >= 1 {
 		return 0
@@ -296,7 +296,8 @@ func isNormal(spans []Span, cells int) bool {
 	return true
 }
 
-// normal returns the union of spans within the cells as sorted spans with gaps between them: the same, where they are that already.
+// normal returns the union of spans within the cells as sorted spans with gaps between them: the same, where they are
+// that already.
 func normal(spans []Span, cells int) []Span {
 	if isNormal(spans, cells) {
 		return spans

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// Estimate is the best linear reading of a release: least squares over all its observations; for counts, but by Identity,
-// also made to agree with there being none below 0. It is post-processing. It is safe for concurrent use.
+// Estimate is the best linear reading of a release: least squares over all its observations; for counts, but by
+// Identity, also made to agree with there being none below 0. It is post-processing. It is safe for concurrent use.
 type Estimate struct {
 	spec   Spec
 	as     Reading
@@ -111,9 +111,9 @@ func rounded(x float64) int64 {
 	return int64(math.Round(min(max(x, -MaxNoisy), MaxNoisy)))
 }
 
-// Redraw returns an Estimate around the released one with fresh noise on every observation: what a bootstrap of computed
-// columns reruns the outer query on. It is post-processing; random need not be cryptographic. It panics if random fails.
-// The reading is linear up to the isotonic step, so the noise is read by itself and added.
+// Redraw returns an Estimate around the released one with fresh noise on every observation: what a bootstrap of
+// computed columns reruns the outer query on. It is post-processing; random need not be cryptographic. It panics if
+// random fails. The reading is linear up to the isotonic step, so the noise is read by itself and added.
 func (e *Estimate) Redraw(random RandomSource) *Estimate {
 	noise, err := e.spec.draw(random)
 	if err != nil {

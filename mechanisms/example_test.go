@@ -24,7 +24,8 @@ func ExampleRanges() {
 	// Output: p-identity: 8.1 rows; a histogram's sums: 12.6
 }
 
-// A count and a sum of amounts from −50 to 100 share a cost, each with noise for its size; a person has at most two rows.
+// A count and a sum of amounts from −50 to 100 share a cost, each with noise for its size; a person has at most two
+// rows.
 func ExampleSums() {
 	two := mechanisms.Contribution{Rows: 2, Neighbors: privacy.AddRemove}
 	spec, err := mechanisms.Sums([]mechanisms.Counter{

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Finest is the finest level of a release, which stays sealed: what is revealed of it is made of it and of more noise. It
-// belongs to the data that it was drawn of and can be refined without them. The zero value is invalid.
+// Finest is the finest level of a release, which stays sealed: what is revealed of it is made of it and of more noise.
+// It belongs to the data that it was drawn of and can be refined without them. The zero value is invalid.
 type Finest struct {
 	noises []Noise // by counter
 	values privacy.Sensitive[[]int64]
@@ -26,8 +26,8 @@ func (f Finest) Valid() bool { return f.values.Valid() }
 // MaxRefined bounds the observations of a release that can be refined, since all of the finest level is kept.
 const MaxRefined = 1 << 16
 
-// At is the spec whose every noise is as if wanted had been paid where s was made for paid; false where it cannot be a level
-// of a ladder: it has other noise than discrete Laplace, is too large, or is out of range.
+// At is the spec whose every noise is as if wanted had been paid where s was made for paid; false where it cannot be a
+// level of a ladder: it has other noise than discrete Laplace, is too large, or is out of range.
 func (s Spec) At(paid, wanted privacy.Epsilon) (Spec, bool) {
 	if !Is[*Counts](s) || paid.Micro() <= 0 || wanted.Micro() <= 0 || s.check() != nil || s.Counters*s.observed() > MaxRefined {
 		return Spec{}, false
@@ -75,17 +75,16 @@ func (s Spec) Refinable(held, finest Spec) bool {
 
 func (n Noise) scale() ladders.Scale { return ladders.Scale{Num: n.Num, Den: n.Den} }
 
-// ReleaseFirst is Release as the first level of a ladder: the finest level is drawn as Release would draw it, and the level
-// of spec is made of it.
+// ReleaseFirst is Release as the first level of a ladder: the finest level is drawn as Release would draw it, and the
+// level of spec is made of it.
 //
-// Claim: what is released has the law of Release(spec), and costs what that does. Together with what Refine makes of the
-// finest level later it costs what the finest level revealed does.
-// Neighbours and sensitivity: those of the contribution that the specs were made for.
-// Theorem and proof: package ladders, Step and Between, applied to each observation by itself, with q of each
-// counter's own noise: the finest level is Release(finest), so ε-DP at its own cost; a level is a post-processing of the
-// next finer one shown; and a level's law is that of independent discrete Laplace noise of its scales, which is ε-DP at
-// its cost as Release shows.
-// Limits: nothing is read of the data later. What is refined speaks of the data as they were at the first draw.
+// Claim: what is released has the law of Release(spec), and costs what that does. Together with what Refine makes of
+// the finest level later it costs what the finest level revealed does. Neighbours and sensitivity: those of the
+// contribution that the specs were made for. Theorem and proof: package ladders, Step and Between, applied to each
+// observation by itself, with q of each counter's own noise: the finest level is Release(finest), so ε-DP at its own
+// cost; a level is a post-processing of the next finer one shown; and a level's law is that of independent discrete
+// Laplace noise of its scales, which is ε-DP at its cost as Release shows. Limits: nothing is read of the data later.
+// What is refined speaks of the data as they were at the first draw.
 func ReleaseFirst(spec, finest Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (privacy.Released[Noisy], Finest, error) {
 	var none privacy.Released[Noisy]
 	if err := spec.check(); err != nil {
@@ -120,8 +119,8 @@ func ReleaseFirst(spec, finest Spec, place Placement, truth privacy.Sensitive[[]
 	return sealed.Release(Noisy{Observations: shown}), Finest{fine, privacy.Seal(values)}, nil
 }
 
-// Refine reveals the level of wanted, of which held and what it was refined from are coarser levels. The caller has charged
-// the difference before. See ReleaseFirst.
+// Refine reveals the level of wanted, of which held and what it was refined from are coarser levels. The caller has
+// charged the difference before. See ReleaseFirst.
 func Refine(held Spec, shown privacy.Released[Noisy], wanted Spec, finest Finest, random io.Reader) (privacy.Released[Noisy], error) {
 	var none privacy.Released[Noisy]
 	if !finest.Valid() || !shown.Valid() {
@@ -164,7 +163,8 @@ func Refine(held Spec, shown privacy.Released[Noisy], wanted Spec, finest Finest
 	return sealed.Release(Noisy{Observations: out}), nil
 }
 
-// coarser makes an observation of a level of one of the next finer, of whose noise it is a further one in the same steps.
+// coarser makes an observation of a level of one of the next finer, of whose noise it is a further one in the same
+// steps.
 func coarser(draw coarsening, of Noise, reader *noise.Reader, finer int64) int64 {
 	if of.step() == 1 {
 		return draw(reader, finer)

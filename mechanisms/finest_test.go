@@ -74,8 +74,8 @@ func TestAtIsCalibration(t *testing.T) {
 	}
 }
 
-// TestLadderOfARelease: what is shown first, after one refinement and after two, has each time the noise that a release of
-// that cost has, and the last level is the finest. Four judgements at stattest.Usual.
+// TestLadderOfARelease: what is shown first, after one refinement and after two, has each time the noise that a release
+// of that cost has, and the last level is the finest. Four judgements at stattest.Usual.
 func TestLadderOfARelease(t *testing.T) {
 	const n = 20_000
 	e := []privacy.Epsilon{privacy.MicroEpsilon(100_000), privacy.MicroEpsilon(150_000), privacy.MicroEpsilon(600_000), privacy.MicroEpsilon(1_000_000)}
@@ -155,8 +155,8 @@ func TestLadderOfSums(t *testing.T) {
 	}
 }
 
-// TestAuditOfRefining: what she sees who paid ε = 0.4 for a count and the difference to 1 for a more exact one: the loss of
-// both together is at most 1. A second answer with noise of its own, at the same price, must be found out.
+// TestAuditOfRefining: what she sees who paid ε = 0.4 for a count and the difference to 1 for a more exact one: the
+// loss of both together is at most 1. A second answer with noise of its own, at the same price, must be found out.
 func TestAuditOfRefining(t *testing.T) {
 	one, finestAt := privacy.MicroEpsilon(1_000_000), privacy.MicroEpsilon(3_000_000)
 	first := plainAt(t, 1, 400_000)
@@ -175,8 +175,8 @@ func TestAuditOfRefining(t *testing.T) {
 		}
 		return float64(shown.Value().Observations[0]), float64(refined.Value().Observations[0])
 	}
-	// The judged number is the logarithm of the likelihood ratio of the fine answer, of two independent ones, or a mixture
-	// that bends towards one: an audit bounds ε from below whatever is judged.
+	// The judged number is the logarithm of the likelihood ratio of the fine answer, of two independent ones, or a
+	// mixture that bends towards one: an audit bounds ε from below whatever is judged.
 	ratio := func(x, scale float64) float64 { return (math.Abs(x-11) - math.Abs(x-10)) * scale }
 	for name, judge := range map[string]func(coarse, fine float64) float64{
 		"coarse":     func(coarse, _ float64) float64 { return ratio(coarse, .4) },

@@ -8,10 +8,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
-// TestWidthsOfRandomRanges compares the errors of random ranges of p-identity releases, which are read off a table by variance
-// and shape, with the terms themselves: the variance with their squares, the half-width with the inversion's, which is smoothed
-// by up to 1 % of the deviation or of itself and rounded up: it may be above by 2 % and an integer or two. Short ranges are among them,
-// which few noises make; none takes an inversion.
+// TestWidthsOfRandomRanges compares the errors of random ranges of p-identity releases, which are read off a table by
+// variance and shape, with the terms themselves: the variance with their squares, the half-width with the inversion's,
+// which is smoothed by up to 1 % of the deviation or of itself and rounded up: it may be above by 2 % and an integer or
+// two. Short ranges are among them, which few noises make; none takes an inversion.
 func TestWidthsOfRandomRanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 4))
 	for _, cells := range []int{110, 251, 1024, 4096} {

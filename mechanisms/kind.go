@@ -15,9 +15,9 @@ type Spec struct {
 	Kind     Kind
 }
 
-// Kind is what is done with the cells: *Counts, *Choice, *Alarm, *Online or *Synthetic, which is never changed once it is in a
-// Spec. What this package does by kind is a method here; another tells kinds apart in one type switch that names all of them
-// (internal/structure looks), and asks Is of the one kind that is a special case of its own.
+// Kind is what is done with the cells: *Counts, *Choice, *Alarm, *Online or *Synthetic, which is never changed once it
+// is in a Spec. What this package does by kind is a method here; another tells kinds apart in one type switch that
+// names all of them (internal/structure looks), and asks Is of the one kind that is a special case of its own.
 type Kind interface {
 	// check refuses every Spec of the kind that this package would not make.
 	check(s Spec) error
@@ -39,7 +39,8 @@ func (s Spec) String() string {
 	return fmt.Sprintf("%d counters of %d cells: %T%+v", s.Counters, s.Cells, s.Kind, s.Kind)
 }
 
-// HasNoise tells whether what is released is drawn at random: each counter has noise, or what it is drawn for has a cost.
+// HasNoise tells whether what is released is drawn at random: each counter has noise, or what it is drawn for has a
+// cost.
 func (s Spec) HasNoise() bool { return s.Kind != nil && s.Kind.hasNoise() }
 
 // Counts is a measurement that counts, or adds up, the rows of each cell, with noise.

@@ -24,8 +24,8 @@ const MaxLevels = 16
 // slack is what the noise of a Gaussian level is calibrated below its cost: see ReleaseLevels.
 const slack = 1 // pico-ρ
 
-// Levels returns the levels of a release at the given costs, which fall: the first is that of spec, which is for the first
-// cost, and those that cannot be levels of it are left out. That depends on public things alone.
+// Levels returns the levels of a release at the given costs, which fall: the first is that of spec, which is for the
+// first cost, and those that cannot be levels of it are left out. That depends on public things alone.
 func Levels(spec Spec, costs []privacy.Cost) ([]Level, error) {
 	if len(costs) < 1 || len(costs) > MaxLevels {
 		return nil, fmt.Errorf("number of levels is %d, must be from 1 to %d", len(costs), MaxLevels)
@@ -62,7 +62,8 @@ func harmless(h float64, rho privacy.Rho) bool {
 	return h == 0 || 2*math.Sqrt2*math.Sqrt(rho.Float())*h+2*h*h < .1*slack*1e-12
 }
 
-// cheaper is the spec whose every noise is as if wanted had been paid where s was made for paid; false where there is none.
+// cheaper is the spec whose every noise is as if wanted had been paid where s was made for paid; false where there is
+// none.
 func (s Spec) cheaper(paid, wanted privacy.Cost) (Spec, bool) {
 	by := big.NewRat(1, 1)
 	switch {
@@ -87,7 +88,8 @@ func (s Spec) cheaper(paid, wanted privacy.Cost) (Spec, bool) {
 // coarsening makes an observation of a level of the same one of the next finer.
 type coarsening func(*noise.Reader, int64) int64
 
-// stepsFrom returns how far the law of all observations together may be off, and sets the steps of the counters, if wanted.
+// stepsFrom returns how far the law of all observations together may be off, and sets the steps of the counters, if
+// wanted.
 func (s Spec) stepsFrom(finer Spec, steps []coarsening) (near float64, err error) {
 	for c := range s.Counters {
 		to, from := s.noise(c), finer.noise(c)
@@ -113,22 +115,22 @@ func (s Spec) stepsFrom(finer Spec, steps []coarsening) (near float64, err error
 	return near, nil
 }
 
-// ReleaseLevels draws all levels of a release at once: the finest as Release would, each other one of the next finer and of
-// more noise. The levels are what Levels returned.
+// ReleaseLevels draws all levels of a release at once: the finest as Release would, each other one of the next finer
+// and of more noise. The levels are what Levels returned.
 //
 // Claim: what is seen of levels i, …, m, by whoever, costs what level i does; and level i by itself has the law of
 // Release(levels[i].Spec), exactly under the pure accountant, and within what its cost allows for under zCDP.
 // Neighbours and sensitivity: those of the contribution that the first spec was made for; the others observe the same.
-// Theorem: post-processing; for the law packages ladders (Step, GaussianStep); for zCDP the triangle inequality of Rényi
-// divergence (Bun, Steinke 2016, Proposition 1.9 and Lemma 5.2 in the form √ρ ≤ √ρ' + √ρ”), and that a factor of exp(±H)
-// is H²/2-zCDP (Proposition 1.4 there).
-// Proof: level i+1 is made of level i and of fresh noise, so levels i, …, m are a function of level i and of randomness that
-// does not depend on the data: they cost what level i costs. By induction the law of an observation of level i is that of
-// its Spec's noise but for a factor of exp(±Σ near) over the steps to it; the observations are independent given the true
-// ones, so all of them differ by H = near·observations at most, which Levels sums in far. With G the law of exact noise, x
-// and x' neighbours: M(x) to G(x) costs H²/2, G(x) to G(x') the ρ−slack that it was calibrated for, G(x') to M(x') H²/2
-// again: (√(ρ−slack) + √2·H)² = ρ − slack + 2√2·√ρ·H + 2H² at most, which harmless keeps below ρ. For Laplace H = 0.
-// Limits: as Release. What is returned but not paid for may be shown to nobody: the ledger keeps each level apart.
+// Theorem: post-processing; for the law packages ladders (Step, GaussianStep); for zCDP the triangle inequality of
+// Rényi divergence (Bun, Steinke 2016, Proposition 1.9 and Lemma 5.2 in the form √ρ ≤ √ρ' + √ρ”), and that a factor of
+// exp(±H) is H²/2-zCDP (Proposition 1.4 there). Proof: level i+1 is made of level i and of fresh noise, so levels i, …,
+// m are a function of level i and of randomness that does not depend on the data: they cost what level i costs. By
+// induction the law of an observation of level i is that of its Spec's noise but for a factor of exp(±Σ near) over the
+// steps to it; the observations are independent given the true ones, so all of them differ by H = near·observations at
+// most, which Levels sums in far. With G the law of exact noise, x and x' neighbours: M(x) to G(x) costs H²/2, G(x) to
+// G(x') the ρ−slack that it was calibrated for, G(x') to M(x') H²/2 again: (√(ρ−slack) + √2·H)² = ρ − slack +
+// 2√2·√ρ·H + 2H² at most, which harmless keeps below ρ. For Laplace H = 0. Limits: as Release. What is returned but not
+// paid for may be shown to nobody: the ledger keeps each level apart.
 func ReleaseLevels(levels []Level, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) ([]privacy.Released[Noisy], error) {
 	if len(levels) < 1 {
 		return nil, errors.New("number of levels is 0, must be at least 1")

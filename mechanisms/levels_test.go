@@ -33,8 +33,8 @@ func plainLevels(t testing.TB, cells int, zcdp bool, micro ...int64) []Level {
 	return list
 }
 
-// TestLevelsHaveTheirLaw: each level has the noise that its Spec says, whose moments are those of a release at its cost, and
-// each is nearer to the next finer one than to the truth. Six judgements at stattest.Usual.
+// TestLevelsHaveTheirLaw: each level has the noise that its Spec says, whose moments are those of a release at its
+// cost, and each is nearer to the next finer one than to the truth. Six judgements at stattest.Usual.
 func TestLevelsHaveTheirLaw(t *testing.T) {
 	const n = 20_000
 	for _, zcdp := range []bool{false, true} {
@@ -78,9 +78,9 @@ func TestLevelsHaveTheirLaw(t *testing.T) {
 	}
 }
 
-// TestAuditOfPooling: two analysts at ε = 1 and ε = 0.9 put together what they have: the loss is at most 1, where it would be
-// 1.9 of two draws; and each alone has lost what she paid. Levels drawn beside each other, each of the data, must be found
-// out, and so must two that are both made of the finest but not of each other.
+// TestAuditOfPooling: two analysts at ε = 1 and ε = 0.9 put together what they have: the loss is at most 1, where it
+// would be 1.9 of two draws; and each alone has lost what she paid. Levels drawn beside each other, each of the data,
+// must be found out, and so must two that are both made of the finest but not of each other.
 func TestAuditOfPooling(t *testing.T) {
 	list := plainLevels(t, 1, false, 2_000_000, 1_000_000, 900_000) // nobody has the finest
 	const chained, apart, beside = 0, 1, 2
@@ -147,8 +147,8 @@ func TestAuditOfPooling(t *testing.T) {
 	}
 }
 
-// TestLevelsOfAllStrategies: ranges of both accountants have levels that observe the same, and errors that fall with the
-// price as those of releases at that price do.
+// TestLevelsOfAllStrategies: ranges of both accountants have levels that observe the same, and errors that fall with
+// the price as those of releases at that price do.
 func TestLevelsOfAllStrategies(t *testing.T) {
 	for _, costs := range [][]privacy.Cost{{epsilon(500_000), epsilon(100_000)}, {rhoOf(500_000), rhoOf(100_000)}} {
 		for _, cells := range []int{1, 2, 37, 120, 1000} {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
-// Weighted is a weighted sum of cells of one counter of a release, as a part of a sum over several releases. Cells of one
-// release may stand in several parts where its strategy is Identity, and then each in one.
+// Weighted is a weighted sum of cells of one counter of a release, as a part of a sum over several releases. Cells of
+// one release may stand in several parts where its strategy is Identity, and then each in one.
 type Weighted struct {
 	Spec    Spec
 	Counter int
@@ -29,8 +29,8 @@ func MixedVariance(parts []Weighted, confidence Confidence) (v float64) {
 // maxMixed bounds the rows of WidestMixed whose half-widths are computed: those with the largest variances.
 const maxMixed = 8
 
-// WidestMixed is the largest of the MixedErrors of so many rows. Their variances are compared, and a half-width, which takes
-// a thousand times as long, is found for the first of them alone.
+// WidestMixed is the largest of the MixedErrors of so many rows. Their variances are compared, and a half-width, which
+// takes a thousand times as long, is found for the first of them alone.
 func WidestMixed(rows [][]Weighted, confidence Confidence) (widest Error) {
 	type looked struct {
 		row      int

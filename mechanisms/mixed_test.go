@@ -9,9 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// TestMixedError: the half-width of a sum over several releases is passed by no more of simulated sums than it says, and by
-// not many fewer. Seed 5; of 40,000 draws at 95 % the share beyond is within 0.6 % of the bound (five deviations: a false
-// alarm in 10^6), and at one unit less it is above 4 %.
+// TestMixedError: the half-width of a sum over several releases is passed by no more of simulated sums than it says,
+// and by not many fewer. Seed 5; of 40,000 draws at 95 % the share beyond is within 0.6 % of the bound (five
+// deviations: a false alarm in 10^6), and at one unit less it is above 4 %.
 func TestMixedError(t *testing.T) {
 	c := Contribution{Rows: 1, Neighbors: privacy.AddRemove}
 	fine, err := Plain(1, 12, c, privacy.Cost{Epsilon: privacy.MicroEpsilon(400_000)})

@@ -2,8 +2,8 @@ package mechanisms
 
 import "math"
 
-// Reading names what an Estimate makes of the least-squares reading of counts, or of sums that cannot be below 0. Identity
-// and sums of both signs are read as they are.
+// Reading names what an Estimate makes of the least-squares reading of counts, or of sums that cannot be below 0.
+// Identity and sums of both signs are read as they are.
 type Reading uint8
 
 // The readings.
@@ -12,19 +12,19 @@ const (
 	Isotonic Reading = iota
 	// Unchanged takes least squares as it is: unbiased.
 	Unchanged
-	// NonNegative takes, of all vectors of cells that are not negative, the one nearest to the observations: the error as
-	// the observations see it never grows. That is another error than the one of ranges: where most cells are empty,
+	// NonNegative takes, of all vectors of cells that are not negative, the one nearest to the observations: the error
+	// as the observations see it never grows. That is another error than the one of ranges: where most cells are empty,
 	// their noise that is above 0 is kept in part, and sums of many of them drift up, less than those of cells cut at 0
 	// but further than Isotonic is off (docs/benchmarks.md). It takes some hundred times as long as the others.
 	NonNegative
 )
 
-// nonNegative returns the x ≥ 0 with the least (x−y)'M(x−y), M = B'B, which is where |B·x − observations| is least, as the
-// least-squares reading y is where it is least of all. tolerance is how much of that square does not matter.
+// nonNegative returns the x ≥ 0 with the least (x−y)'M(x−y), M = B'B, which is where |B·x − observations| is least, as
+// the least-squares reading y is where it is least of all. tolerance is how much of that square does not matter.
 //
-// The nearest point of a convex set in the metric of M: since the true cells are in the set, none of its points is nearer
-// to y than to them in the sense that |B(x−truth)| ≤ |B(y−truth)|. Found by accelerated projected gradients (Beck and
-// Teboulle 2009), begun anew where the square rises (O'Donoghue and Candès 2015).
+// The nearest point of a convex set in the metric of M: since the true cells are in the set, none of its points is
+// nearer to y than to them in the sense that |B(x−truth)| ≤ |B(y−truth)|. Found by accelerated projected gradients
+// (Beck and Teboulle 2009), begun anew where the square rises (O'Donoghue and Candès 2015).
 func nonNegative(y []float64, gram func(x []float64) []float64, tolerance float64) []float64 {
 	step := 1 / largestOf(gram, len(y))
 	x, ahead := make([]float64, len(y)), make([]float64, len(y))
@@ -70,8 +70,8 @@ const (
 	roundsApart = 25
 )
 
-// largestOf returns a bound of M's largest eigenvalue, all but certain to be one: M has no negative entries to speak of, so
-// that from all ones the power method converges from below at once.
+// largestOf returns a bound of M's largest eigenvalue, all but certain to be one: M has no negative entries to speak
+// of, so that from all ones the power method converges from below at once.
 func largestOf(gram func(x []float64) []float64, cells int) float64 {
 	x, size := make([]float64, cells), math.Sqrt(float64(cells))
 	for i := range x {

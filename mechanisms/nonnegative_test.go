@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNonNegativeIsNearest: against the conditions that single out the nearest point of the cone: no cell below 0, no slope
-// below 0, and none where a cell is above 0.
+// TestNonNegativeIsNearest: against the conditions that single out the nearest point of the cone: no cell below 0, no
+// slope below 0, and none where a cell is above 0.
 func TestNonNegativeIsNearest(t *testing.T) {
 	random := weak.New(weak.NewPCG(7, 7))
 	for _, s := range []Spec{

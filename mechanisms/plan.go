@@ -36,8 +36,8 @@ type Counter struct {
 	Values int
 }
 
-// SumsBy returns the Spec that adds up each counter by a strategy, with the least weighted sum of squared errors at the given
-// cost: the counters share it, each with noise of its own.
+// SumsBy returns the Spec that adds up each counter by a strategy, with the least weighted sum of squared errors at the
+// given cost: the counters share it, each with noise of its own.
 func SumsBy(y Strategy, counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	return summed(y, counters, cells, c, func(s Spec) ([]*big.Rat, error) { return s.shares(counters, c, cost) }, func(int) privacy.Cost { return cost })
 }
@@ -75,8 +75,8 @@ func summed(y Strategy, counters []Counter, cells int, c Contribution, shares fu
 
 // shares returns what each counter takes of the cost; together 1.
 //
-// With Δ the L1 moves of a counter, pure noise of scale t costs Δ/t and has the variance 2t²: Σ w·t² at a fixed Σ Δ/t is
-// least at t³ ∝ Δ/w, that is for shares ∝ (Δ²·w)^⅓. Gaussian noise costs Δ²/(2σ²), Δ² the L2² moves, and Σ w·σ² at a
+// With Δ the L1 moves of a counter, pure noise of scale t costs Δ/t and has the variance 2t²: Σ w·t² at a fixed Σ Δ/t
+// is least at t³ ∝ Δ/w, that is for shares ∝ (Δ²·w)^⅓. Gaussian noise costs Δ²/(2σ²), Δ² the L2² moves, and Σ w·σ² at a
 // fixed Σ Δ²/σ² is least at σ⁴ ∝ Δ²/w, shares ∝ Δ·√w. They are whole parts of about 2^20; which, is a matter of error
 // alone, since they add up to 1 as they are.
 func (s Spec) shares(counters []Counter, c Contribution, cost privacy.Cost) ([]*big.Rat, error) {
@@ -124,8 +124,8 @@ func (s Spec) checkPublic(c Contribution) error {
 	return s.checkShape()
 }
 
-// OfStrategy returns the Spec that observes each counter of counts by a strategy at the given cost: everything that is public
-// about it is checked, and it has the noise of its cost.
+// OfStrategy returns the Spec that observes each counter of counts by a strategy at the given cost: everything that is
+// public about it is checked, and it has the noise of its cost.
 func OfStrategy(counters, cells int, y Strategy, c Contribution, cost privacy.Cost) (Spec, error) {
 	own := &Counts{Strategy: y}
 	s := Spec{Counters: counters, Cells: cells, Kind: own}

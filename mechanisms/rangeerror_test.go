@@ -20,8 +20,9 @@ var (
 	zcdpOne = rho(500_000_000_000)
 )
 
-// published is what to stand beside, from the literature, for D = 64, 256, 1024, 4096 cells, one row a unit, add-remove: the
-// root mean squared error of the best strategy found anywhere, and a bound below which no matrix mechanism goes.
+// published is what to stand beside, from the literature, for D = 64, 256, 1024, 4096 cells, one row a unit,
+// add-remove: the root mean squared error of the best strategy found anywhere, and a bound below which no matrix
+// mechanism goes.
 type published struct {
 	name        string
 	workload    Workload
@@ -39,8 +40,8 @@ var known = []published{
 	{"prefixes, zCDP, rho 1/2", AllPrefixes, zcdpOne, [4]float64{2.0999, 2.5248, 2.994, 3.428}, [4]float64{2.0999, 2.5244, 2.9554, 3.3898}, "numeric optimum; square root"},
 }
 
-// workloadMean returns the mean squared error of a workload whose prefixes have these errors: the one of no cells, which
-// is 0, up to that of all cells.
+// workloadMean returns the mean squared error of a workload whose prefixes have these errors: the one of no cells,
+// which is 0, up to that of all cells.
 func workloadMean(w Workload, errors []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, e := range errors {
@@ -90,7 +91,8 @@ func lectureTree(t testing.TB, depth int, cost privacy.Cost, random io.Reader) [
 	return errors
 }
 
-// lectureTreeMean is its expected mean squared error: a node in m prefixes out of D+1 is in m·(D+1−m) ranges' differences.
+// lectureTreeMean is its expected mean squared error: a node in m prefixes out of D+1 is in m·(D+1−m) ranges'
+// differences.
 func lectureTreeMean(t testing.TB, depth int, w Workload, cost privacy.Cost) float64 {
 	cells := float64(int(1) << depth)
 	ranges, prefixes := cells, 1.0
@@ -229,8 +231,8 @@ func less(a, b []float64) []float64 {
 	return d
 }
 
-// TestRangeError: what real releases are off by is what the formula says, within 5 standard errors, and the isotonic step
-// does not add to it; so for the lecture notes' tree, whose mean square of 60 trees varies by 6 % at most.
+// TestRangeError: what real releases are off by is what the formula says, within 5 standard errors, and the isotonic
+// step does not add to it; so for the lecture notes' tree, whose mean square of 60 trees varies by 6 % at most.
 func TestRangeError(t *testing.T) {
 	trials := stattest.Length(60, 600)
 	for _, k := range known {

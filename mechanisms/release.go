@@ -22,18 +22,17 @@ const (
 // regard to the counts: sums saturate, and an error of random is returned before anything is opened or not at all.
 //
 // Claim: the release is ε-DP (discrete Laplace) or ρ-zCDP (discrete Gaussian) for the contribution and the cost that
-// the spec was made of.
-// Neighbours and sensitivity: those of the contribution; see moves and movesOf, which bound the observations' change.
-// Theorem: discrete Laplace of scale t on each of integers that move by at most L1 together is L1/t-DP (Ghosh,
-// Roughgarden, Sundararajan 2009); discrete Gaussian of variance parameter σ² is L2²/(2σ²)-zCDP (Canonne, Kamath,
-// Steinke 2020, Theorem 4 with independent coordinates). Counters with noises of their own are mechanisms side by side:
-// L1/t and L2²/(2σ²) add up over them, and the shares of the cost that they were given add up to it.
-// Proof: a value enters the cells by addition, a cell its nodes by addition. Values of one sign are cut at MaxCount on
-// the way, others when their exact sum is known: both are functions of the exact sum of the cells, or nodes, which bring
-// no two values further apart, so the sensitivity of the exact observations holds. Different values are counted exactly. The noise is drawn before the groups
-// are opened and added to every observation; cutting at ±MaxNoisy afterwards is post-processing.
-// Limits: the time that the samplers take depends on the noise, and the time of observing on the number of groups;
-// privacy of timing is the proxy's. A placement that panics leaves its group out.
+// the spec was made of. Neighbours and sensitivity: those of the contribution; see moves and movesOf, which bound the
+// observations' change. Theorem: discrete Laplace of scale t on each of integers that move by at most L1 together is
+// L1/t-DP (Ghosh, Roughgarden, Sundararajan 2009); discrete Gaussian of variance parameter σ² is L2²/(2σ²)-zCDP
+// (Canonne, Kamath, Steinke 2020, Theorem 4 with independent coordinates). Counters with noises of their own are
+// mechanisms side by side: L1/t and L2²/(2σ²) add up over them, and the shares of the cost that they were given add up
+// to it. Proof: a value enters the cells by addition, a cell its nodes by addition. Values of one sign are cut at
+// MaxCount on the way, others when their exact sum is known: both are functions of the exact sum of the cells, or
+// nodes, which bring no two values further apart, so the sensitivity of the exact observations holds. Different values
+// are counted exactly. The noise is drawn before the groups are opened and added to every observation; cutting at
+// ±MaxNoisy afterwards is post-processing. Limits: the time that the samplers take depends on the noise, and the time
+// of observing on the number of groups; privacy of timing is the proxy's. A placement that panics leaves its group out.
 func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (privacy.Released[Noisy], error) {
 	var none privacy.Released[Noisy]
 	if err := spec.check(); err != nil {
@@ -68,10 +67,10 @@ func (c *Counts) release(spec Spec, place Placement, truth privacy.Sensitive[[]p
 	return sealed.Release(Noisy{Observations: observations}), nil
 }
 
-// FixedWork marks a source of randomness: what is drawn from it takes work that does not go with how large the noise is. The
-// distributions are the same, exactly.
-// Limits: noise alone. Choices, refinements, made-up rows and the keys that are found take as long as scores, what was held and
-// the number of keys make them; and all of it only as far as mechanisms/noise/fixed.go says.
+// FixedWork marks a source of randomness: what is drawn from it takes work that does not go with how large the noise
+// is. The distributions are the same, exactly. Limits: noise alone. Choices, refinements, made-up rows and the keys
+// that are found take as long as scores, what was held and the number of keys make them; and all of it only as far as
+// mechanisms/noise/fixed.go says.
 func FixedWork(random io.Reader) io.Reader { return noise.FixedWork(random) }
 
 // draw returns the noise of every observation.
@@ -119,8 +118,8 @@ func (s Spec) observe(cells, noisy []int64) {
 	}
 }
 
-// cellOf returns the cell of a group, or −1 if there is none. A placement is total by contract; one that is not must not
-// turn what the database holds into an error.
+// cellOf returns the cell of a group, or −1 if there is none. A placement is total by contract; one that is not must
+// not turn what the database holds into an error.
 func cellOf(place Placement, cells []int32, counter, limit int) (cell int) {
 	defer func() {
 		if recover() != nil {

@@ -2,8 +2,8 @@ package mechanisms
 
 import "sync"
 
-// remembered keeps what is a function of its key alone and takes work to find. Keys hold what analysts choose, such as a
-// cost or a confidence: beyond most of them all is forgotten at once.
+// remembered keeps what is a function of its key alone and takes work to find. Keys hold what analysts choose, such as
+// a cost or a confidence: beyond most of them all is forgotten at once.
 type remembered[K comparable, V any] struct {
 	mu    sync.RWMutex
 	known map[K]V

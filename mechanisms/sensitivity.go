@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Sensitivity returns how far one unit can move the spec's observations, taken together: the moves of all counters, each cut
-// at the int64 range. The L2² of a sum over fine grids is beyond it: L2Squared has it whole.
+// Sensitivity returns how far one unit can move the spec's observations, taken together: the moves of all counters,
+// each cut at the int64 range. The L2² of a sum over fine grids is beyond it: L2Squared has it whole.
 func (s Spec) Sensitivity(c Contribution) privacy.Sensitivity {
 	total := s.allMoves(c)
 	return privacy.Sensitivity{L1: cutAtInt64(total.l1), L2Squared: cutAtInt64(total.squared)}
@@ -40,11 +40,11 @@ func cutAtInt64(n *big.Int) int64 {
 
 // moves bounds the change of the observations of one counter between neighbours: Σ|difference| and Σ difference².
 //
-// Claim. Let a unit have at most R rows, in at most g cells and at most m of them in one (no bounds: g = m = R); let each
-// add a value in [Low, High] or nothing; let M and l be the larger and the smaller of max(High, 0) and −min(Low, 0). Of
-// D cells, R' = min(R, g·m, D·m) rows can be in some. A level of blocks of b cells has at most m' = min(R', b·m) of them
-// in one node; packed as tightly as can be they are q = ⌊R'/m'⌋ times m' and a rest r: let Q = q·m'² + r². Then a level
-// of weight 1 moves by at most
+// Claim. Let a unit have at most R rows, in at most g cells and at most m of them in one (no bounds: g = m = R); let
+// each add a value in [Low, High] or nothing; let M and l be the larger and the smaller of max(High, 0) and −min(Low,
+// 0). Of D cells, R' = min(R, g·m, D·m) rows can be in some. A level of blocks of b cells has at most m' = min(R', b·m)
+// of them in one node; packed as tightly as can be they are q = ⌊R'/m'⌋ times m' and a rest r: let Q = q·m'² + r². Then
+// a level of weight 1 moves by at most
 //
 //	add-remove             L1 = R'·M        L2² = M²·Q
 //	replace-one, one cell  L1 = R'·(M+l)    L2² = (R'·(M+l))²
@@ -52,19 +52,19 @@ func cutAtInt64(n *big.Int) int64 {
 //
 // with a gain that is 0 for counts (l = 0; see packing.gain), a level of weight w by w and w² times as much, and the
 // levels add up. A strategy that is a general matrix, for values of one sign, moves by at most R'·M times the L1 and
-// (R'·M)² times the L2² that one row has; for values of both signs, which marginals alone take, replace-one moves it by at
-// most twice and four times what add-remove does.
+// (R'·M)² times the L2² that one row has; for values of both signs, which marginals alone take, replace-one moves it by
+// at most twice and four times what add-remove does.
 //
-// Proof. A row is in at most one cell, hence in at most one node of a level; let n be the numbers of a unit's rows in the
-// nodes. n lies in the polytope 0 ≤ n ≤ m', Σn ≤ R', whose corners are the packings. Add-remove: a node moves by at most
-// M·n, and Σ(M·n)² is convex, so largest at a corner, where it is M²·Q. Replace-one: with n rows leaving and n̄ coming, a
-// node moves by at most v = M·max(n, n̄) + l·min(n, n̄); Σv ≤ M·Σ(n+n̄), and Σv² is convex in (n, n̄), so largest where both
-// are packings. There Σv² = M²·Σ(n²+n̄²) + Σ [2Ml·n·n̄ − (M²−l²)·min(n, n̄)²], and gain is the largest that the second sum
-// can be, however the two packings lie over each other. With one cell there is one node, which they share.
-// For a matrix see ranges.Strategy; values of one sign are at most M times as many rows, added or left out. A sum of both
-// signs is, for a unit's rows alone, a linear combination of columns with coefficients that add up to at most R'·M in size;
-// those of two units are two of these, and norms obey the triangle inequality.
-// The bounds for counts without g and m are attained: all of a unit's rows in one cell, and the other's in another.
+// Proof. A row is in at most one cell, hence in at most one node of a level; let n be the numbers of a unit's rows in
+// the nodes. n lies in the polytope 0 ≤ n ≤ m', Σn ≤ R', whose corners are the packings. Add-remove: a node moves by at
+// most M·n, and Σ(M·n)² is convex, so largest at a corner, where it is M²·Q. Replace-one: with n rows leaving and n̄
+// coming, a node moves by at most v = M·max(n, n̄) + l·min(n, n̄); Σv ≤ M·Σ(n+n̄), and Σv² is convex in (n, n̄), so
+// largest where both are packings. There Σv² = M²·Σ(n²+n̄²) + Σ [2Ml·n·n̄ − (M²−l²)·min(n, n̄)²], and gain is the
+// largest that the second sum can be, however the two packings lie over each other. With one cell there is one node,
+// which they share. For a matrix see ranges.Strategy; values of one sign are at most M times as many rows, added or
+// left out. A sum of both signs is, for a unit's rows alone, a linear combination of columns with coefficients that add
+// up to at most R'·M in size; those of two units are two of these, and norms obey the triangle inequality. The bounds
+// for counts without g and m are attained: all of a unit's rows in one cell, and the other's in another.
 type moves struct{ l1, squared *big.Int }
 
 func (s Spec) moves(c Contribution, b Bound) moves {
@@ -140,9 +140,9 @@ func (p packing) moves(neighbors privacy.Neighbors, cells int, large, small int6
 	return m
 }
 
-// gain is the largest Σ [2Ml·n·n̄ − (M²−l²)·min(n, n̄)²] over the ways to lay two packings over each other, leaving apart
-// what gains nothing. Between them the fulls of one can meet the fulls of the other, and a rest either the other's rest or
-// one of its fulls, which is then met by no full: so none, one or both rests meet fulls.
+// gain is the largest Σ [2Ml·n·n̄ − (M²−l²)·min(n, n̄)²] over the ways to lay two packings over each other, leaving
+// apart what gains nothing. Between them the fulls of one can meet the fulls of the other, and a rest either the
+// other's rest or one of its fulls, which is then met by no full: so none, one or both rests meet fulls.
 func (p packing) gain(large, small int64) *big.Int {
 	meet := func(n, less int64) *big.Int {
 		g := product(2, large, small, n, less)

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// contents lists every vector of cells that one unit can put into a counter: all numbers of rows in each cell within the
-// contribution, and all sums that so many rows of values within the bound can have. It is the naive twin of moves.
+// contents lists every vector of cells that one unit can put into a counter: all numbers of rows in each cell within
+// the contribution, and all sums that so many rows of values within the bound can have. It is the naive twin of moves.
 func contents(cells int, c Contribution, b Bound) [][]int64 {
 	lists := [][]int64{}
 	var fill func(sums []int64, rows, groups int64)
@@ -36,8 +36,8 @@ func contents(cells int, c Contribution, b Bound) [][]int64 {
 	return lists
 }
 
-// weighedOf is observedOf for a vector of cells: each observation is its level's weight times the sum of its cells. What a
-// matrix observes has its own twin in package ranges.
+// weighedOf is observedOf for a vector of cells: each observation is its level's weight times the sum of its cells.
+// What a matrix observes has its own twin in package ranges.
 func weighedOf(s Spec, cells []int64) []int64 {
 	if s.Counts().Strategy.Kind > Tree {
 		return s.matrix().Observe(cells)

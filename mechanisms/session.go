@@ -12,7 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// OnlineRule names how the public hypothesis of an online measurement learns. The numbers are in ledgers: never change one.
+// OnlineRule names how the public hypothesis of an online measurement learns. The numbers are in ledgers: never change
+// one.
 type OnlineRule uint8
 
 // The rules. The zero value is invalid.
@@ -43,8 +44,8 @@ const onlineMiss = noise.Probability(.05)
 
 // NewOnline returns the Spec of a session over so many cells.
 //
-// Claim: all that a session says, and those restored from it, cost o.Cost for o.Contribution: online.Session's claim, whose
-// queries are sums of whole cells, of which a unit's rows move each by at most Contribution.Rows.
+// Claim: all that a session says, and those restored from it, cost o.Cost for o.Contribution: online.Session's claim,
+// whose queries are sums of whole cells, of which a unit's rows move each by at most Contribution.Rows.
 func NewOnline(o Online, cells int) (Spec, error) {
 	s := Spec{Counters: 1, Cells: cells, Kind: &o}
 	return s, s.check()
@@ -138,8 +139,8 @@ func (e *Errors) ofSession(spans []Span) Error {
 	return *e.asked
 }
 
-// Rival compares a session with a plain histogram of its cells at the same cost: the half-widths of a session's answer, and
-// of the histogram's to the question that it answers worst, that over all cells.
+// Rival compares a session with a plain histogram of its cells at the same cost: the half-widths of a session's answer,
+// and of the histogram's to the question that it answers worst, that over all cells.
 func (s Spec) Rival(c Confidence) (session, histogram int64, err error) {
 	o := s.Kind.(*Online)
 	plain, err := Plain(1, s.Cells, o.Contribution, privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho})
@@ -227,8 +228,9 @@ func (o *Online) left(s Spec, steps [][]byte, restored bool) (int, error) {
 	return m.left(steps, restored)
 }
 
-// Answer answers how many rows are in some cells. A question that was asked before gets the same answer; after the end a new
-// one gets the hypothesis's own. An error means that nothing may be told: the session is to be restored from its steps.
+// Answer answers how many rows are in some cells. A question that was asked before gets the same answer; after the end
+// a new one gets the hypothesis's own. An error means that nothing may be told: the session is to be restored from its
+// steps.
 func (s *Session) Answer(asked Question) (privacy.Released[SessionAnswer], error) {
 	var none privacy.Released[SessionAnswer]
 	if len(asked.Spans) == 0 {

@@ -32,8 +32,8 @@ func cellGroups(counts ...int64) []privacy.Group {
 	return groups
 }
 
-// TestSessionsGoOnFromTheirSteps: hard answers are told again for nothing, a restart takes an update, a session whose updates
-// are gone guesses and says so, and the hypothesis is the same function of the steps in every process.
+// TestSessionsGoOnFromTheirSteps: hard answers are told again for nothing, a restart takes an update, a session whose
+// updates are gone guesses and says so, and the hypothesis is the same function of the steps in every process.
 func TestSessionsGoOnFromTheirSteps(t *testing.T) {
 	for _, rule := range []OnlineRule{MultiplicativeWeights, Median} {
 		s, random := onlineSpec(t, rule, 6, 40_000_000), seeded(31)
@@ -107,8 +107,8 @@ func TestSessionsWithholdWhatIsNotSaved(t *testing.T) {
 	}
 }
 
-// transcripts are the scores of sessions over one database that are lost before their first question and restored: of two
-// questions whose answers are hard, the more, the lower they are.
+// transcripts are the scores of sessions over one database that are lost before their first question and restored: of
+// two questions whose answers are hard, the more, the lower they are.
 func transcripts(t *testing.T, s Spec, groups []privacy.Group, answers int, stream byte) []float64 {
 	t.Helper()
 	random := seeded(stream)
@@ -135,8 +135,8 @@ func transcripts(t *testing.T, s Spec, groups []privacy.Group, answers int, stre
 	return scores
 }
 
-// TestAuditOfSessionsAndRestarts: over neighbouring databases, with a restart on the way, no more than the cost is found, and
-// not next to nothing; and more, where a unit has twelve rows and the spec says one. Two alarms of 1e-6.
+// TestAuditOfSessionsAndRestarts: over neighbouring databases, with a restart on the way, no more than the cost is
+// found, and not next to nothing; and more, where a unit has twelve rows and the spec says one. Two alarms of 1e-6.
 func TestAuditOfSessionsAndRestarts(t *testing.T) {
 	const epsilon = 2_000_000
 	s := onlineSpec(t, MultiplicativeWeights, 3, epsilon)
@@ -157,8 +157,8 @@ func TestAuditOfSessionsAndRestarts(t *testing.T) {
 	}
 }
 
-// TestSyntheticSpecs: rows are cells of the universe, as many as asked, drawn again from other randomness; shapes that do not
-// fit are refused.
+// TestSyntheticSpecs: rows are cells of the universe, as many as asked, drawn again from other randomness; shapes that
+// do not fit are refused.
 func TestSyntheticSpecs(t *testing.T) {
 	c := Contribution{Rows: 1, Neighbors: privacy.AddRemove}
 	for rule, sizes := range map[SyntheticRule][]int{MWEM: {2, 3}, SmallDatabase: {2, 3}, DAWA: {6}} {
@@ -194,8 +194,9 @@ func TestSyntheticSpecs(t *testing.T) {
 	}
 }
 
-// TestDawaRowsWhateverComes: every plan that is made gives rows, whatever the rows and the noise are: where the noise leaves none,
-// as it does at a tiny cost over no rows, all cells are alike. Of 200 draws over no rows some must come to that.
+// TestDawaRowsWhateverComes: every plan that is made gives rows, whatever the rows and the noise are: where the noise
+// leaves none, as it does at a tiny cost over no rows, all cells are alike. Of 200 draws over no rows some must come to
+// that.
 func TestDawaRowsWhateverComes(t *testing.T) {
 	random, planned, none := seeded(35), 0, 0
 	for _, rows := range []int64{1, 12, 1 << 12, 1 << 20} {

@@ -57,10 +57,10 @@ type Noise struct {
 	Step     int64 // 0: none; else odd and above 1. Only sums have one
 }
 
-// Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1. With Values
-// above 0 it adds up different values, of so many, once each, that the rows of a cell have: the placement then says cell and
-// value at once, cell·Values + value, and the Bound is that of a value; that of a count makes it their number. Values are told
-// apart in cells counted once each.
+// Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1. With
+// Values above 0 it adds up different values, of so many, once each, that the rows of a cell have: the placement then
+// says cell and value at once, cell·Values + value, and the Bound is that of a value; that of a count makes it their
+// number. Values are told apart in cells counted once each.
 type Sum struct {
 	Bound
 	Noise  Noise // of every observation of this counter

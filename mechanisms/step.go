@@ -10,21 +10,21 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Noise in steps. A sum of money has a noise of 10^9 cents and more, which the samplers have no parameter for, and of which
-// the single cents say nothing. Its noise is X = c·Z + U: Z is discrete Laplace or Gaussian, as wide as the samplers draw,
-// the step c is odd, and U is uniform on the c integers from −(c−1)/2 to (c−1)/2. The sum itself is not rounded: X has every
-// integer as its value, and only its law is in steps, P(X = x) = P(Z = [x/c])/c with [·] the nearest whole number.
+// Noise in steps. A sum of money has a noise of 10^9 cents and more, which the samplers have no parameter for, and of
+// which the single cents say nothing. Its noise is X = c·Z + U: Z is discrete Laplace or Gaussian, as wide as the
+// samplers draw, the step c is odd, and U is uniform on the c integers from −(c−1)/2 to (c−1)/2. The sum itself is not
+// rounded: X has every integer as its value, and only its law is in steps, P(X = x) = P(Z = [x/c])/c with [·] the
+// nearest whole number.
 //
-// Claim: with c·Z + U on each of integers that move by Δ_j, the release costs what it does with Z on integers that move by
-// ⌈|Δ_j|/c⌉; so Z is calibrated by a bound of these (movesBy).
-// Theorem and proof: let x be an outcome and k = [(x − true)/c], which is its Z, of which x is a function given its residue
-// r = x mod c. The residue is uniform whatever the true value is, as U is, and independent of Z. For a neighbour whose true
-// value is larger by Δ the same x has [(x − true − Δ)/c] = k − d, where r decides d, between ⌊Δ/c⌋ and ⌈Δ/c⌉, since [·] of
-// two numbers that are Δ/c apart is. So given the residues of all outcomes the release is that of Z moved by whole numbers
-// d_j of at most ⌈|Δ_j|/c⌉ in size: it costs what the claim says by the theorems that stand at Release. Residues that say
-// nothing of the data may be shown beside, for nothing, and what is then shown is the outcome.
-// Levels of one draw share the step: c·Z₂ + U is made of c·Z₁ + U by adding c times what Z₂ is more than Z₁ (levels.go,
-// finest.go), and U stays as it was drawn.
+// Claim: with c·Z + U on each of integers that move by Δ_j, the release costs what it does with Z on integers that move
+// by ⌈|Δ_j|/c⌉; so Z is calibrated by a bound of these (movesBy). Theorem and proof: let x be an outcome and k = [(x −
+// true)/c], which is its Z, of which x is a function given its residue r = x mod c. The residue is uniform whatever the
+// true value is, as U is, and independent of Z. For a neighbour whose true value is larger by Δ the same x has [(x −
+// true − Δ)/c] = k − d, where r decides d, between ⌊Δ/c⌋ and ⌈Δ/c⌉, since [·] of two numbers that are Δ/c apart is. So
+// given the residues of all outcomes the release is that of Z moved by whole numbers d_j of at most ⌈|Δ_j|/c⌉ in size:
+// it costs what the claim says by the theorems that stand at Release. Residues that say nothing of the data may be
+// shown beside, for nothing, and what is then shown is the outcome. Levels of one draw share the step: c·Z₂ + U is made
+// of c·Z₁ + U by adding c times what Z₂ is more than Z₁ (levels.go, finest.go), and U stays as it was drawn.
 
 // maxNoise keeps noise inside of what a release can say: MaxNoisy is 16 scales away, or deviations.
 const maxNoise = 1 << 58
@@ -50,9 +50,9 @@ func (n Noise) checkStep() error {
 	return nil
 }
 
-// calibrateSum is calibrate for one counter of a Spec: where the noise is too wide for the samplers, in the least steps in
-// which it is not. The noise is not chosen finer than needed, nor coarser: its Z is then near the widest that can be drawn,
-// so that a step is a 2^−30th of the noise or less.
+// calibrateSum is calibrate for one counter of a Spec: where the noise is too wide for the samplers, in the least steps
+// in which it is not. The noise is not chosen finer than needed, nor coarser: its Z is then near the widest that can be
+// drawn, so that a step is a 2^−30th of the noise or less.
 func (s Spec) calibrateSum(c Contribution, sum Sum, cost privacy.Cost, share *big.Rat) (Noise, error) {
 	n, err := calibrate(s.movesOf(c, sum), cost, share)
 	if err == nil {
@@ -77,12 +77,12 @@ func (s Spec) calibrateSum(c Contribution, sum Sum, cost privacy.Cost, share *bi
 
 // movesBy bounds the change of one counter's observations in steps, each rounded up: Σ⌈|Δ_j|/c⌉ and Σ⌈|Δ_j|/c⌉².
 //
-// Claim: it is what moves bounds for a row that adds from −⌈−Low/c⌉ to ⌈High/c⌉; for a matrix under replace-one, twice and
-// four times what add-remove does.
-// Proof: with M' and l' the rounded M and l of moves. Numbers of rows n and weights w are whole, so ⌈w·n·M/c⌉ ≤ w·n·M' and
-// ⌈w·(M·max(n, n̄) + l·min(n, n̄))/c⌉ ≤ w·(M'·max(n, n̄) + l'·min(n, n̄)): the bounds that the proof of moves begins with hold
-// with M' and l', and it goes on as it does. Of a matrix, whose entries a are whole, ⌈|Σ v·a|/c⌉ ≤ Σ|a|·⌈|v|/c⌉ ≤ M'·Σ|a|
-// over a unit's rows, whose norms add up; of two units, ⌈|x + y|/c⌉ ≤ ⌈|x|/c⌉ + ⌈|y|/c⌉.
+// Claim: it is what moves bounds for a row that adds from −⌈−Low/c⌉ to ⌈High/c⌉; for a matrix under replace-one, twice
+// and four times what add-remove does. Proof: with M' and l' the rounded M and l of moves. Numbers of rows n and
+// weights w are whole, so ⌈w·n·M/c⌉ ≤ w·n·M' and ⌈w·(M·max(n, n̄) + l·min(n, n̄))/c⌉ ≤ w·(M'·max(n, n̄) + l'·min(n,
+// n̄)): the bounds that the proof of moves begins with hold with M' and l', and it goes on as it does. Of a matrix,
+// whose entries a are whole, ⌈|Σ v·a|/c⌉ ≤ Σ|a|·⌈|v|/c⌉ ≤ M'·Σ|a| over a unit's rows, whose norms add up; of two units,
+// ⌈|x + y|/c⌉ ≤ ⌈|x|/c⌉ + ⌈|y|/c⌉.
 func (s Spec) movesBy(c Contribution, sum Sum, step int64) moves {
 	if step <= 1 {
 		return s.movesOf(c, sum)
@@ -134,8 +134,8 @@ func (n Noise) variance() float64 {
 	return step*step*d.Variance() + (step*step-1)/12
 }
 
-// halfWidth is that of a sum of noise whose Z have one of so many steps, where the weights of the sum add up to weight in
-// size: |Σ w·U| is at most weight·(c−1)/2.
+// halfWidth is that of a sum of noise whose Z have one of so many steps, where the weights of the sum add up to weight
+// in size: |Σ w·U| is at most weight·(c−1)/2.
 func (n Noise) halfWidth(steps int64, weight float64) int64 {
 	step := n.step()
 	if step == 1 {

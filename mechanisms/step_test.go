@@ -87,8 +87,8 @@ func checkWidth(t *testing.T, s Spec, c Contribution, cost privacy.Cost) {
 	}
 }
 
-// TestStepsCoverAllMoves: for every true value and move, the law of noise in steps is no further apart than Z's is for the
-// rounded-up move, outcome by outcome; with a move rounded down it is.
+// TestStepsCoverAllMoves: for every true value and move, the law of noise in steps is no further apart than Z's is for
+// the rounded-up move, outcome by outcome; with a move rounded down it is.
 func TestStepsCoverAllMoves(t *testing.T) {
 	n := Noise{Kind: DiscreteLaplace, Num: 5, Den: 3, Step: 7}
 	law := func(x int64) float64 { // P(X = x)·c·(1+q)/(1−q)

@@ -45,8 +45,8 @@ const (
 
 // NewSynthetic returns the Spec of made-up rows.
 //
-// Claim: Release of it costs y.Cost for y.Contribution, by the claims of synthetic.Weights, synthetic.Small and histograms.Dawa;
-// rows are drawn from what these release, which is post-processing.
+// Claim: Release of it costs y.Cost for y.Contribution, by the claims of synthetic.Weights, synthetic.Small and
+// histograms.Dawa; rows are drawn from what these release, which is post-processing.
 func NewSynthetic(y Synthetic) (Spec, error) {
 	cells := 1
 	for _, n := range y.Sizes {
@@ -88,8 +88,8 @@ func (y *Synthetic) check(s Spec) error {
 	return checkContribution(y.Contribution)
 }
 
-// workload lists what the rows are to answer well: each dimension's values and its first ones together, and the pairs of
-// values of each two dimensions.
+// workload lists what the rows are to answer well: each dimension's values and its first ones together, and the pairs
+// of values of each two dimensions.
 func (y *Synthetic) workload(cells int) (synthetic.Queries, error) {
 	var members [][]int32
 	total := 0
@@ -165,8 +165,8 @@ func (y *Synthetic) mechanism(cells int) (func(truth privacy.Sensitive[[]int64],
 	return small.Release, nil
 }
 
-// even releases the buckets of a plan, each spread evenly over its cells. Where the noise leaves no rows, all cells are alike:
-// after the charge there is always an answer.
+// even releases the buckets of a plan, each spread evenly over its cells. Where the noise leaves no rows, all cells are
+// alike: after the charge there is always an answer.
 func even(plan histograms.Dawa, truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[synthetic.Database], error) {
 	var none privacy.Released[synthetic.Database]
 	buckets, err := plan.Release(truth, random)
@@ -191,7 +191,8 @@ func even(plan histograms.Dawa, truth privacy.Sensitive[[]int64], random io.Read
 // maxScored bounds the steps of scoring candidates.
 const maxScored = 1 << 28
 
-// smallRows is the largest number of rows of a small database whose candidates can be listed: few, and fewer the more cells.
+// smallRows is the largest number of rows of a small database whose candidates can be listed: few, and fewer the more
+// cells.
 func smallRows(cells, queries int) int64 {
 	candidates, rows := 1.0, int64(0)
 	for m := int64(1); m <= 64; m++ {
@@ -246,8 +247,8 @@ func (y *Synthetic) release(s Spec, place Placement, truth privacy.Sensitive[[]p
 	}), nil
 }
 
-// Rows makes up rows in the proportions of the hypothesis, by their cells: a function of released answers. Equal hypotheses
-// give equal rows.
+// Rows makes up rows in the proportions of the hypothesis, by their cells: a function of released answers. Equal
+// hypotheses give equal rows.
 func (b *Belief) Rows(n int) privacy.Released[[]int32] {
 	shares := b.shares
 	total := 0.0

@@ -68,9 +68,9 @@ func placed(groups []privacy.Group, place Placement, counter, cells int) iter.Se
 }
 
 // Weighed multiplies the counts of each group by what one of its rows adds to the counter, still sealed: so a database
-// that only counts gives sums of anything that its cells determine. Weigh is a function of public things alone; a weight
-// outside of the counter's Bound breaks the release's claim. Products are cut at ±MaxCount. Of a counter of different values a group
-// with rows adds its weight once.
+// that only counts gives sums of anything that its cells determine. Weigh is a function of public things alone; a
+// weight outside of the counter's Bound breaks the release's claim. Products are cut at ±MaxCount. Of a counter of
+// different values a group with rows adds its weight once.
 func Weighed(s Spec, truth privacy.Sensitive[[]privacy.Group], weigh func(cells []int32, counter int) int64) privacy.Sensitive[[]privacy.Group] {
 	if weigh == nil || !truth.Valid() {
 		return truth

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// ownRows lists every number of rows by cell and value that one unit can have: at most c.Rows, in at most c.Groups cells,
-// at most c.PerGroup in one.
+// ownRows lists every number of rows by cell and value that one unit can have: at most c.Rows, in at most c.Groups
+// cells, at most c.PerGroup in one.
 func ownRows(cells, values int, c Contribution) [][]int64 {
 	lists := [][]int64{}
 	var fill func(rows []int64, left, here int64, groups int64)
@@ -53,8 +53,9 @@ func groupsFrom(lists ...[]int64) []privacy.Group {
 	return groups
 }
 
-// TestValuesMoveNoFurther: whatever values others' rows have, no rows of one unit move the numbers of different values, or the
-// sums of them, further than Sensitivity says, and some move them as far. A sum that counts each row of a value is caught.
+// TestValuesMoveNoFurther: whatever values others' rows have, no rows of one unit move the numbers of different values,
+// or the sums of them, further than Sensitivity says, and some move them as far. A sum that counts each row of a value
+// is caught.
 func TestValuesMoveNoFurther(t *testing.T) {
 	for _, k := range []struct {
 		cells, values int
@@ -155,7 +156,8 @@ func TestValuesAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestValuesAreAddedUpOnce: a value weighs what one of its rows does, however many there are, and no more than the bound says.
+// TestValuesAreAddedUpOnce: a value weighs what one of its rows does, however many there are, and no more than the
+// bound says.
 func TestValuesAreAddedUpOnce(t *testing.T) {
 	s, err := Sums([]Counter{{Bound: Bound{-10, 20}, Values: 3}, {Bound: Bound{-10, 20}}, {Bound: counted, Values: 3}}, 1, oneRow, silent)
 	if err != nil {

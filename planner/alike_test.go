@@ -16,7 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
-// partList is a public table of parts: some keys are missing, values are NULL, equal numbers look otherwise (1.0 and 1.00, 0 and −0).
+// partList is a public table of parts: some keys are missing, values are NULL, equal numbers look otherwise (1.0 and
+// 1.00, 0 and −0).
 type partList struct {
 	reuse.NoCache
 	rows [][]policy.Value
@@ -84,8 +85,8 @@ func aboutParts(r *rand.Rand, depth int) string {
 		"@key = l.part", "@key < #", "l.part > #", "l.part + @size > 100", "l.quantity > #", "CASE WHEN @size > 10 THEN @brand = 'Brand ~' ELSE @sold END", "coalesce(@brand, 'none') = 'none'", "100 / (@size - 1) > #"}[r.Intn(26)])
 }
 
-// TestTwinAlike plans random conditions on what is looked up by numbers of what is found, and again cell by cell: the plans are the same to the
-// digest, and so is what is refused.
+// TestTwinAlike plans random conditions on what is looked up by numbers of what is found, and again cell by cell: the
+// plans are the same to the digest, and so is what is refused.
 func TestTwinAlike(t *testing.T) {
 	const seed = 158
 	defer func(most int) { semantics.MaxAlike = most }(semantics.MaxAlike)

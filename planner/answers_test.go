@@ -176,8 +176,8 @@ func covid() (attributes []attribute, pool []string) {
 	return attributes, pool
 }
 
-// citibike are the counts behind the charts of four public stories on the rides of New York: the cells of marginals over
-// eight attributes.
+// citibike are the counts behind the charts of four public stories on the rides of New York: the cells of marginals
+// over eight attributes.
 func citibike() (attributes []attribute, pool []string) {
 	attributes = []attribute{{name: "weekday", size: 7}, {name: "hour", size: 6}, {name: "duration", size: 6}, {name: "origin", size: 10},
 		{name: "target", size: 10}, {name: "kind", size: 2}, {name: "gender", size: 3}, {name: "age", size: 4}}
@@ -253,8 +253,8 @@ func TestBenchTurbo(t *testing.T) {
 	}
 }
 
-// TestBenchRanges asks DProvDB's workload of range counts (SIGMOD 2024): two analysts, one of whom may spend nine times what
-// the other may, ask for less and less variance until the budgets are spent.
+// TestBenchRanges asks DProvDB's workload of range counts (SIGMOD 2024): two analysts, one of whom may spend nine times
+// what the other may, ask for less and less variance until the budgets are spent.
 func TestBenchRanges(t *testing.T) {
 	attributes := []attribute{{name: "age", size: 74, ordered: true, least: 17}, {name: "education", size: 16, ordered: true, least: 1}, {name: "hours", size: 99, ordered: true, least: 1}}
 	random := rand.New(rand.NewPCG(42, 1))
@@ -292,8 +292,8 @@ func laplaceWidth(variance float64) int64 {
 	return int64(math.Sqrt(variance/2) * math.Log(20))
 }
 
-// answeredAlone counts the questions that a budget answers one by one, each asked once more for nothing where it was asked
-// at least as exactly.
+// answeredAlone counts the questions that a budget answers one by one, each asked once more for nothing where it was
+// asked at least as exactly.
 func answeredAlone(t *testing.T, c reuse.Context, workload []asked, budget float64) (answered int) {
 	t.Helper()
 	had, costs := map[string]int64{}, map[int64]float64{}

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
-// TestNamesOfTheQueryAround: a sub-query that is counted for each row of the query around it is refused for that, not for
-// an unknown name; names that are nowhere stay unknown.
+// TestNamesOfTheQueryAround: a sub-query that is counted for each row of the query around it is refused for that, not
+// for an unknown name; names that are nowhere stay unknown.
 func TestNamesOfTheQueryAround(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for _, q := range []struct{ sql, id string }{
@@ -48,7 +48,8 @@ func TestNamesOfTheQueryAround(t *testing.T) {
 	}
 }
 
-// TestForgotten: a sub-query that is rewritten since it was refused costs what it asks then, and nothing that the refused attempt had asked.
+// TestForgotten: a sub-query that is rewritten since it was refused costs what it asks then, and nothing that the
+// refused attempt had asked.
 func TestForgotten(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for _, sql := range []string{

@@ -38,8 +38,8 @@ SELECT width_bucket(age, 0, 100, 10), sex, count(*) FROM people GROUP BY 1, 2;
 SELECT avg(income) FROM people;
 SELECT count(*) FROM people WHERE age BETWEEN 18 AND 30 AND sex = 'Female'`
 
-// TestBatchIsFreeAfterwards: what a batch buys answers each of its statements for nothing, and no strategy that was looked
-// at for the whole batch has a smaller error than the one that is taken.
+// TestBatchIsFreeAfterwards: what a batch buys answers each of its statements for nothing, and no strategy that was
+// looked at for the whole batch has a smaller error than the one that is taken.
 func TestBatchIsFreeAfterwards(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	list := parsedAll(t, c, dashboard)
@@ -73,9 +73,9 @@ func TestBatchIsFreeAfterwards(t *testing.T) {
 	}
 }
 
-// TestBatchTwin: for random reports under both accountants, what is bought answers every statement for nothing with what
-// the SQL's own expressions count, from sums that can be read; the error is what the batch says; what is taken is no worse
-// than any strategy for the whole, and dearer than asked it never is.
+// TestBatchTwin: for random reports under both accountants, what is bought answers every statement for nothing with
+// what the SQL's own expressions count, from sums that can be read; the error is what the batch says; what is taken is
+// no worse than any strategy for the whole, and dearer than asked it never is.
 func TestBatchTwin(t *testing.T) {
 	const seed = 11
 	r := rand.New(rand.NewSource(seed))
@@ -174,8 +174,8 @@ func TestBatchIsSteady(t *testing.T) {
 	}
 }
 
-// TestBatchOfManyRanges: a report of 1,000 ranges is planned within the bounds of the search, which once looked at every two
-// of them and all that was left, again and again. What is counted is cells and comparisons.
+// TestBatchOfManyRanges: a report of 1,000 ranges is planned within the bounds of the search, which once looked at
+// every two of them and all that was left, again and again. What is counted is cells and comparisons.
 func TestBatchOfManyRanges(t *testing.T) {
 	c, items := testContext(t, testPolicy(t)), []workload.BatchItem(nil)
 	r := rand.New(rand.NewSource(15))
@@ -197,7 +197,8 @@ func TestBatchOfManyRanges(t *testing.T) {
 	}
 }
 
-// TestBatchAnswersNothingFirst: what a statement asks before it is planned to the end is not there when a batch is, which says so.
+// TestBatchAnswersNothingFirst: what a statement asks before it is planned to the end is not there when a batch is,
+// which says so.
 func TestBatchAnswersNothingFirst(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	list := parsedAll(t, c, "SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people);\nSELECT count(*) FROM visits WHERE ward < (SELECT max(code) FROM regions);\nSELECT count(*) FROM people")

@@ -62,8 +62,8 @@ func interval(i int) string {
 	return fmt.Sprintf("kids = %d AND hired BETWEEN date '2000-01-01' + %d AND date '2000-01-01' + %d", i%10, from, from+1+i*31%400)
 }
 
-// manyHeld is a context in which so many releases are held over people, and reading them takes what it takes in a proxy: each
-// once.
+// manyHeld is a context in which so many releases are held over people, and reading them takes what it takes in a
+// proxy: each once.
 func manyHeld(b testing.TB, static bool, most int) reuse.Context {
 	b.Helper()
 	c := testContext(b, testPolicy(b))
@@ -94,8 +94,9 @@ func manyHeld(b testing.TB, static bool, most int) reuse.Context {
 	return c
 }
 
-// BenchmarkTenThousandHeld plans dashboards' queries with ten thousand live releases over their table: asked before, read
-// from one of them, read from sums and differences, and from none. Each plan is of another question, but asked-again.
+// BenchmarkTenThousandHeld plans dashboards' queries with ten thousand live releases over their table: asked before,
+// read from one of them, read from sums and differences, and from none. Each plan is of another question, but
+// asked-again.
 func BenchmarkTenThousandHeld(b *testing.B) {
 	for _, of := range []struct {
 		name   string

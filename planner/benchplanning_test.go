@@ -13,7 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// TestBenchPlanning prints what planning takes, by the cells of the columns and by the releases held (`make bench-planning`).
+// TestBenchPlanning prints what planning takes, by the cells of the columns and by the releases held (`make
+// bench-planning`).
 func TestBenchPlanning(t *testing.T) {
 	if os.Getenv("DPPROXY_BENCH") == "" {
 		t.Skip("set DPPROXY_BENCH=1")

@@ -1,6 +1,7 @@
-// Package planner turns one SELECT into a plan or a refusal: Build parses nothing and runs nothing, it has the statement bound
-// (packages bind, aggregate and outerquery), an access path of each question chosen (choose), and puts the plan together (plans). It is pure: no I/O, it never
-// sees a row, and equal inputs give equal plans. Its rooms, each of which knows only those before it:
+// Package planner turns one SELECT into a plan or a refusal: Build parses nothing and runs nothing, it has the
+// statement bound (packages bind, aggregate and outerquery), an access path of each question chosen (choose), and puts
+// the plan together (plans). It is pure: no I/O, it never sees a row, and equal inputs give equal plans. Its rooms,
+// each of which knows only those before it:
 //
 //	pgcatalog              PostgreSQL's own relations and functions, and what of them is shown
 //	refuse, ast            a refusal; trees of the grammar
@@ -90,7 +91,8 @@ func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inn
 	return nil, last
 }
 
-// build plans a statement by the keys that o has for its columns without declared values. Neither a plan nor a refusal: some of them are lacking, which o notes.
+// build plans a statement by the keys that o has for its columns without declared values. Neither a plan nor a refusal:
+// some of them are lacking, which o notes.
 func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys, in *inners) (*plans.Plan, *refuse.Refusal) {
 	if s.Kind != parse.KindSelect {
 		if refusal := parse.Refuse(s); refusal != nil {
@@ -140,7 +142,8 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	return plan.Plan, nil
 }
 
-// chosenPaths are the leaf plans of a statement, those of its questions before those of what is selected or compared in them, and the paths that were taken for each.
+// chosenPaths are the leaf plans of a statement, those of its questions before those of what is selected or compared in
+// them, and the paths that were taken for each.
 type chosenPaths struct {
 	optimizer *choose.Optimizer
 	all       []*choose.LeafPlan

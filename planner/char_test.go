@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestCharColumns: constants without a type are compared with a char(n) without their trailing blanks, what is text with them.
-// PostgreSQL's own answers are in test/truth.
+// TestCharColumns: constants without a type are compared with a char(n) without their trailing blanks, what is text
+// with them. PostgreSQL's own answers are in test/truth.
 func TestCharColumns(t *testing.T) {
 	data, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
@@ -72,7 +72,8 @@ func charContext(t *testing.T) reuse.Context {
 	return testContext(t, p)
 }
 
-// TestParametersBesideChars: a parameter beside a char is told as one, and what it is then loses the blanks at its end, as in PostgreSQL: as a text, 'Male  ' was nobody's.
+// TestParametersBesideChars: a parameter beside a char is told as one, and what it is then loses the blanks at its end,
+// as in PostgreSQL: as a text, 'Male ' was nobody's.
 func TestParametersBesideChars(t *testing.T) {
 	c := charContext(t)
 	c.Dataset.Buying.Cells = 0
@@ -111,7 +112,8 @@ func TestParametersBesideChars(t *testing.T) {
 	}
 }
 
-// TestCharsAboveTheCounts: what comes out of a leaf is the char that its key is, in the plan's columns and leaves, for an engine and without one. What they are worth beside PostgreSQL's is test/truth's.
+// TestCharsAboveTheCounts: what comes out of a leaf is the char that its key is, in the plan's columns and leaves, for
+// an engine and without one. What they are worth beside PostgreSQL's is test/truth's.
 func TestCharsAboveTheCounts(t *testing.T) {
 	c := charContext(t)
 	char, ragged, text := policy.CharTypmod(8), int32(-1), int32(-2)

@@ -58,8 +58,9 @@ func comparisonOf(r *rand.Rand) string {
 	return day + op + other
 }
 
-// TestComparisonsOfColumns: what the database is to make of a comparison of columns, by sums, by shifts and by values, holds of each row for which the comparison is true, and fails of each for
-// which it is false: around the ends of domains, of months and of days, where clocks are set, of NULL.
+// TestComparisonsOfColumns: what the database is to make of a comparison of columns, by sums, by shifts and by values,
+// holds of each row for which the comparison is true, and fails of each for which it is false: around the ends of
+// domains, of months and of days, where clocks are set, of NULL.
 func TestComparisonsOfColumns(t *testing.T) {
 	p, err := policy.Parse([]byte(columnsPolicy), "policy.yaml")
 	if err != nil {
@@ -135,7 +136,8 @@ func positions(table *policy.Table) map[*policy.Column]int {
 	return at
 }
 
-// valueNear draws a value of a domain: NULL, an end, or one of those that lie about as far into it as near says, so that columns are often close to one another.
+// valueNear draws a value of a domain: NULL, an end, or one of those that lie about as far into it as near says, so
+// that columns are often close to one another.
 func valueNear(r *rand.Rand, d *policy.Domain, near int64) policy.Value {
 	cell := int(near % int64(d.Regular))
 	switch r.Intn(8) {

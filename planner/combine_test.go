@@ -123,7 +123,8 @@ func TestInverseVariance(t *testing.T) {
 	}
 }
 
-// TestSameQuestionKeepsItsAnswer: buying what would answer more exactly does not change an answer that is as exact as asked.
+// TestSameQuestionKeepsItsAnswer: buying what would answer more exactly does not change an answer that is as exact as
+// asked.
 func TestSameQuestionKeepsItsAnswer(t *testing.T) {
 	c := staticContext(t)
 	buys(t, c, "SELECT kids, count(*) FROM people GROUP BY kids")
@@ -192,8 +193,9 @@ func TestTwinCombined(t *testing.T) {
 	}
 }
 
-// TestAskedBeforeAmongMany: a count that was bought with the rows around it is found again however many others by the same columns were bought since: its cost is told as it is, nothing, and it
-// is read where the database is away; and where it is less exact than asked for now, it is bought.
+// TestAskedBeforeAmongMany: a count that was bought with the rows around it is found again however many others by the
+// same columns were bought since: its cost is told as it is, nothing, and it is read where the database is away; and
+// where it is less exact than asked for now, it is bought.
 func TestAskedBeforeAmongMany(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	asked := func(i int) string {

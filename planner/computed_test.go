@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
-// sums are sums and differences of people's columns, with numbers that they are compared with; the last has moments, which an
-// interval is of.
+// sums are sums and differences of people's columns, with numbers that they are compared with; the last has moments,
+// which an interval is of.
 var sums = []struct {
 	text  string
 	ends  []string
@@ -27,8 +27,9 @@ var sums = []struct {
 	{"kids - income", []string{"0", "-1000", "-0.5", "9"}, false},
 }
 
-// TestTwinComputed plans statements about sums of columns as if a plan could look at a few cells only, so that each is a
-// column of its own, and holds them against the twin, which evaluates them as they are written. What was bought is free again.
+// TestTwinComputed plans statements about sums of columns as if a plan could look at a few cells only, so that each is
+// a column of its own, and holds them against the twin, which evaluates them as they are written. What was bought is
+// free again.
 func TestTwinComputed(t *testing.T) {
 	const seed = 59
 	defer func(most, plain int) { plans.MaxCells, linear.MaxPlain = most, plain }(plans.MaxCells, linear.MaxPlain)

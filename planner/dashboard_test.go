@@ -90,8 +90,8 @@ func TestDashboardIsBoughtOnce(t *testing.T) {
 	t.Logf("%d of %d charts bought something", bought, len(charts))
 }
 
-// BenchmarkDashboardTenThousandHeld plans each chart of a dashboard with ten thousand live releases over its tables, after
-// the dashboard has been bought, and as a fresh question to the same holdings. max-cpu-ms is the slowest chart's.
+// BenchmarkDashboardTenThousandHeld plans each chart of a dashboard with ten thousand live releases over its tables,
+// after the dashboard has been bought, and as a fresh question to the same holdings. max-cpu-ms is the slowest chart's.
 func BenchmarkDashboardTenThousandHeld(b *testing.B) {
 	for _, static := range []bool{false, true} {
 		b.Run(fmt.Sprintf("static=%v", static), func(b *testing.B) {

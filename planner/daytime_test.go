@@ -19,8 +19,8 @@ func microsIn(v policy.Value) int64 {
 	return int64(v.(policy.Timestamptz))
 }
 
-// TestTimesWithinCells: a condition on the time of the day, lowered to cells and to places within them, holds of each moment for which it is true: near the ends of cells,
-// where clocks are set, around the constants.
+// TestTimesWithinCells: a condition on the time of the day, lowered to cells and to places within them, holds of each
+// moment for which it is true: near the ends of cells, where clocks are set, around the constants.
 func TestTimesWithinCells(t *testing.T) {
 	r := rand.New(rand.NewSource(185))
 	pick := func(list ...string) string { return list[r.Intn(len(list))] }

@@ -12,14 +12,16 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Of a dataset of the accountant either a statement is planned twice: for ε, with Laplace noise, and for ρ, with Gaussian noise. Of
+// Of a dataset of the accountant either a statement is planned twice: for ε, with Laplace noise, and for ρ, with
+// Gaussian noise. Of
 //
 //	SET dp.max_error = 10; SELECT count(*) FROM people
 //
-// the first costs ε 0.28, of which (1, 1e-6) holds 3, the other ρ 0.019, of which it holds 1: it is the first. Of one within ±100 it holds 33 and
-// 127: the other. So a choice is made as if all that is asked from now on were such statements, by what is left of either at equal error:
-// whoever asks the like of what she has asked gets as many answers as from the better of the two accountants (docs/adr/0111). Costs, errors and what
-// is left are public, or her own.
+// the first costs ε 0.28, of which (1, 1e-6) holds 3, the other ρ 0.019, of which it holds 1: it is the first. Of one
+// within ±100 it holds 33 and 127: the other. So a choice is made as if all that is asked from now on were such
+// statements, by what is left of either at equal error: whoever asks the like of what she has asked gets as many
+// answers as from the better of the two accountants (docs/adr/0111). Costs, errors and what is left are public, or her
+// own.
 
 // buildEither plans a statement in the unit that is better for it.
 func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
@@ -59,7 +61,8 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	return plan, nil
 }
 
-// beginsFree tells whether all that is answered first of a plan is held: what is left of it to buy is known, and compared, once it is answered.
+// beginsFree tells whether all that is answered first of a plan is held: what is left of it to buy is known, and
+// compared, once it is answered.
 func beginsFree(p *plans.Plan) bool {
 	first := p.Inmost()
 	dear := func(in *plans.Inner) bool { return !in.Plan.Cost.IsZero() }
@@ -71,8 +74,8 @@ func declares(p *plans.Plan) bool {
 	return slices.ContainsFunc(p.Measures, func(m *plans.Measure) bool { return m.Declared != nil && !m.Held })
 }
 
-// timesTheError is how many times the squared error of one plan of a statement is that of another, in the geometric mean of what
-// its leaves tell: counts and sums by their largest variance, what is chosen by its rank.
+// timesTheError is how many times the squared error of one plan of a statement is that of another, in the geometric
+// mean of what its leaves tell: counts and sums by their largest variance, what is chosen by its rank.
 func timesTheError(some, others *plans.Plan) float64 {
 	sum, n := 0., 0
 	for i := range min(len(some.Leaves), len(others.Leaves)) {

@@ -34,8 +34,8 @@ func ofBudget(t testing.TB, file, accountant string) reuse.Context {
 	return c
 }
 
-// answers asks one statement after the other, none of which says anything of another, until the budget holds no more, and tells how
-// many were answered. What they cost is charged as the ledger does it.
+// answers asks one statement after the other, none of which says anything of another, until the budget holds no more,
+// and tells how many were answered. What they cost is charged as the ledger does it.
 func answers(t testing.TB, c reuse.Context, statement func(i int) string, most int) (n int, last *plans.Plan) {
 	t.Helper()
 	budget, ok := c.Dataset.Budget(c.User)
@@ -84,8 +84,8 @@ var eitherWorkloads = []struct {
 	}},
 }
 
-// TestBenchEither: of one budget of (1, 1e-6), how many questions are answered at equal error by each accountant. Either answers as
-// many as the better of the two.
+// TestBenchEither: of one budget of (1, 1e-6), how many questions are answered at equal error by each accountant.
+// Either answers as many as the better of the two.
 func TestBenchEither(t *testing.T) {
 	bench := os.Getenv("DPPROXY_BENCH") != ""
 	for _, w := range eitherWorkloads {
@@ -115,7 +115,8 @@ func TestBenchEither(t *testing.T) {
 	}
 }
 
-// TestEitherByEpsilon: at one dp.epsilon either answers as many as each of the two, and no question less exactly than pure does.
+// TestEitherByEpsilon: at one dp.epsilon either answers as many as each of the two, and no question less exactly than
+// pure does.
 func TestEitherByEpsilon(t *testing.T) {
 	for _, e := range []string{"0.005", "0.03", "0.0487", "0.06", "0.0974", "0.1", "0.3"} {
 		for _, w := range eitherWorkloads {

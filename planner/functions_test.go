@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// TestFunctionsNotOverRows: what PostgreSQL has is refused as not permitted, what it lacks as unknown, and what the engine
-// may call over counts stays answered.
+// TestFunctionsNotOverRows: what PostgreSQL has is refused as not permitted, what it lacks as unknown, and what the
+// engine may call over counts stays answered.
 func TestFunctionsNotOverRows(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for _, e := range []struct{ sql, id string }{

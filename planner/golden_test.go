@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files and docs/refusals.md anew")
 
-// TestGolden runs the scripts of testdata: blocks of a directive (plan, buy, describe, set), SQL, ---- and what comes out.
+// TestGolden runs the scripts of testdata: blocks of a directive (plan, buy, describe, set), SQL, ---- and what comes
+// out.
 func TestGolden(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) == 0 {

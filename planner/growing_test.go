@@ -33,8 +33,8 @@ var growingPolicy = policytest.Over("duckdb:firm.duckdb") + `
         releases: [{kind: range, columns: [hired], epsilon: 0.5, insist: true}]
 `
 
-// growingContext is alice's on the 15th of March, when 73 days are closed: the 14th closes in the night to the 16th. Each
-// pair of edits changes the policy.
+// growingContext is alice's on the 15th of March, when 73 days are closed: the 14th closes in the night to the 16th.
+// Each pair of edits changes the policy.
 func growingContext(t testing.TB, edits ...string) (reuse.Context, *shelf) {
 	t.Helper()
 	text := growingPolicy

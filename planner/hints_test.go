@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 )
 
-// pasteable are the statements of a hint: from SELECT, SET, EXPLAIN or RESET on, as far as it can be read. What has a … in it is a
-// pattern to fill in.
+// pasteable are the statements of a hint: from SELECT, SET, EXPLAIN or RESET on, as far as it can be read. What has a …
+// in it is a pattern to fill in.
 func pasteable(hint string) (list []string) {
 	for at := 0; at < len(hint); at++ {
 		if at > 0 && hint[at-1] != ' ' && hint[at-1] != '(' {
@@ -35,8 +35,8 @@ func pasteable(hint string) (list []string) {
 	return list
 }
 
-// TestHintsArePlanned: each statement of a hint of the catalogue's examples is planned where its example was refused. test/answers
-// runs those that are made of a statement.
+// TestHintsArePlanned: each statement of a hint of the catalogue's examples is planned where its example was refused.
+// test/answers runs those that are made of a statement.
 func TestHintsArePlanned(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	dear := c

@@ -22,10 +22,11 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The law of what is held (privacy rule 27): whatever an account has bought, an answer that is read from it is what a fresh account would have paid
-// for. Statements are drawn over one account that buys all of them; each is planned for it and for an account that holds nothing, and both plans read
-// the true counts of the same rows, with noise left out. The rows are drawn cell by cell, NULL's and 'other' among them, of whatever table the
-// measures are over: the law holds of every linear map on cells, whether or not rows of a derived table can be such.
+// The law of what is held (privacy rule 27): whatever an account has bought, an answer that is read from it is what a
+// fresh account would have paid for. Statements are drawn over one account that buys all of them; each is planned for
+// it and for an account that holds nothing, and both plans read the true counts of the same rows, with noise left out.
+// The rows are drawn cell by cell, NULL's and 'other' among them, of whatever table the measures are over: the law
+// holds of every linear map on cells, whether or not rows of a derived table can be such.
 
 var (
 	historySeed       = flag.Int64("history-seed", 7, "of the statements of TestHistory and of its rows")
@@ -394,7 +395,8 @@ func (d *drawer) counted(t *policy.Table, columns []*policy.Column, filter predi
 	return s
 }
 
-// TestHistoryOfPredicates: what the measures of a long ledger add up to, or contain, is what is asked, on whatever rows.
+// TestHistoryOfPredicates: what the measures of a long ledger add up to, or contain, is what is asked, on whatever
+// rows.
 func TestHistoryOfPredicates(t *testing.T) {
 	d := &drawer{Rand: rand.New(rand.NewSource(*historySeed))}
 	table := historyPolicy(t).Datasets[0].Tables[0]

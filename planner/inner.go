@@ -23,18 +23,21 @@ import (
 //
 //	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
 //
-// the average is planned first, at half of what the statement may cost, and the count for a number that stands for it. Whoever runs the plan
-// buys the average, hands on what was released (Context.Answers), and has the statement planned again.
+// the average is planned first, at half of what the statement may cost, and the count for a number that stands for it.
+// Whoever runs the plan buys the average, hands on what was released (Context.Answers), and has the statement planned
+// again.
 //
-// Claim: the statement is as private as two statements, of which an analyst asks the second for what she was told by the first. Proof: she could ask them
-// so. Nothing but the released answer goes from the one to the other: the plan of the first is made without the second, and this one's plan is a
-// function of the text, the policy, the settings, her holdings and that answer (Build is pure); each is charged by itself before it runs, and the ledger's
-// filters hold for costs that are chosen by what was released before (mechanisms/accounting). Together they cost at most what the statement may:
-// of k sub-queries over private rows and the statement around them each has a (k+1)-th, whatever was released and whatever she holds, so that asked again all of
-// them are found at the exactness that they were bought at.
+// Claim: the statement is as private as two statements, of which an analyst asks the second for what she was told by
+// the first. Proof: she could ask them so. Nothing but the released answer goes from the one to the other: the plan of
+// the first is made without the second, and this one's plan is a function of the text, the policy, the settings, her
+// holdings and that answer (Build is pure); each is charged by itself before it runs, and the ledger's filters hold for
+// costs that are chosen by what was released before (mechanisms/accounting). Together they cost at most what the
+// statement may: of k sub-queries over private rows and the statement around them each has a (k+1)-th, whatever was
+// released and whatever she holds, so that asked again all of them are found at the exactness that they were bought at.
 //
-// Limits: before the first is charged, the second's plan stands on a number that is not the one to come. Its cost is bounded by its part (AddInner); whether it
-// is refused may depend on what is released (x / (SELECT …) where that came to 0), and what the first has cost is then spent.
+// Limits: before the first is charged, the second's plan stands on a number that is not the one to come. Its cost is
+// bounded by its part (AddInner); whether it is refused may depend on what is released (x / (SELECT …) where that came
+// to 0), and what the first has cost is then spent.
 
 // maxDepth is how deep such sub-queries may stand in one another.
 const maxDepth = 3
@@ -138,10 +141,11 @@ func answeredFirst(w *plans.Inner) string {
 	return "answered first, for at most " + w.Plan.Cost.String() + ": " + w.Key + ". The rest is planned for what is released of it"
 }
 
-// standing are typed rows that stand for a plan's answer: what its projection makes of a leaf in which each count is the part of the expected rows that
-// falls on a group, each sum lies near the middle of its bounds, and so does what is chosen among its candidates. Where an engine is needed they are one row of
-// small values. What is divided has as many digits as a released mean has, which lies on no column's grid: for a number on a grid the rest could be cheap to plan where
-// it is not for what is released, and be given up after the first part is paid for.
+// standing are typed rows that stand for a plan's answer: what its projection makes of a leaf in which each count is
+// the part of the expected rows that falls on a group, each sum lies near the middle of its bounds, and so does what is
+// chosen among its candidates. Where an engine is needed they are one row of small values. What is divided has as many
+// digits as a released mean has, which lies on no column's grid: for a number on a grid the rest could be cheap to plan
+// where it is not for what is released, and be given up after the first part is paid for.
 func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 	a := &plans.Answer{Standing: true, Private: p.Private()}
 	small := make([]policy.Value, len(p.Columns))
@@ -231,7 +235,8 @@ func standingRow(p *plans.Plan, leaf *plans.Leaf, r int) []policy.Value {
 	return row
 }
 
-// leastStanding is the least count that stands for one: beyond the error below which an average is NULL, for most settings.
+// leastStanding is the least count that stands for one: beyond the error below which an average is NULL, for most
+// settings.
 const leastStanding = 1_000_000
 
 // smallOf is a value that divides, and is no extreme.
@@ -257,7 +262,8 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 	return nil
 }
 
-// describing answers sub-queries for a Describe: their columns have types, and the parameters in them are the statement's. Engine is set where one types them.
+// describing answers sub-queries for a Describe: their columns have types, and the parameters in them are the
+// statement's. Engine is set where one types them.
 func describing(b *aggregate.Binder, depth int, engine *bool) bind.Answering {
 	known := map[string]*plans.Answer{}
 	return func(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refuse.Refusal) {

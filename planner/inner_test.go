@@ -9,8 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestPartsOfAStatement: a statement with sub-queries that are answered first costs no more than it may, round after round, whatever
-// was released of them; what each round is planned at does not hang on what is held; and asked again nothing is bought.
+// TestPartsOfAStatement: a statement with sub-queries that are answered first costs no more than it may, round after
+// round, whatever was released of them; what each round is planned at does not hang on what is held; and asked again
+// nothing is bought.
 func TestPartsOfAStatement(t *testing.T) {
 	average := policy.NewNumeric(3999, 2)
 	for _, q := range []struct {

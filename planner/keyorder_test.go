@@ -8,8 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestStarsShowKeys: what * stands for has the keys that catalogs list, in their places, wherever that decides what a statement means: in the names that
-// an alias gives, in DISTINCT, and in which columns of a UNION lie below one another.
+// TestStarsShowKeys: what * stands for has the keys that catalogs list, in their places, wherever that decides what a
+// statement means: in the names that an alias gives, in DISTINCT, and in which columns of a UNION lie below one
+// another.
 func TestStarsShowKeys(t *testing.T) {
 	const path = "../sandbox/sandboxtest/keyed.yaml" // whose tables list their keys in various places
 	data, err := os.ReadFile(path)

@@ -40,8 +40,8 @@ func largeContext(t *testing.T, large string) reuse.Context {
 
 const thresholdLarge = "large_products: threshold"
 
-// TestLargeProducts: what finding combinations costs, and what each statement costs once they are found; all of it within
-// dp.epsilon.
+// TestLargeProducts: what finding combinations costs, and what each statement costs once they are found; all of it
+// within dp.epsilon.
 func TestLargeProducts(t *testing.T) {
 	c := largeContext(t, thresholdLarge)
 	const found, half = "ε 0.1, δ 6.25e-07", "ε 0.05, δ 6.25e-07"
@@ -91,8 +91,8 @@ func TestLargeProducts(t *testing.T) {
 	}
 }
 
-// TestLargeProductsRefuse: without the policy's word too many combinations are refused; with it those are that are not of
-// plain columns.
+// TestLargeProductsRefuse: without the policy's word too many combinations are refused; with it those are that are not
+// of plain columns.
 func TestLargeProductsRefuse(t *testing.T) {
 	refused := func(c reuse.Context, text string) {
 		t.Helper()

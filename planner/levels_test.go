@@ -50,8 +50,8 @@ func trusting(t *testing.T, level string) (p *policy.Policy, c reuse.Context) {
 	return p, c
 }
 
-// TestReleaseAtALevel: she is offered what can be shown at her level, at its price and its error, with the levels of the
-// draw; the rest is counted afresh, and check says which that is.
+// TestReleaseAtALevel: she is offered what can be shown at her level, at its price and its error, with the levels of
+// the draw; the rest is counted afresh, and check says which that is.
 func TestReleaseAtALevel(t *testing.T) {
 	const ages, days = "SELECT count(*) FROM hires WHERE age < 30", "SELECT count(*) FROM hires WHERE hired < DATE '2024-02-01'"
 	p, bob := trusting(t, "staff")

@@ -68,8 +68,9 @@ func drawRows(r *rand.Rand) (s rowsStatement) {
 	return s
 }
 
-// TestMadeUpRowsHaveTheirName is privacy rule 31: whatever of made-up rows is paid for, a statement shows them where it names them, and where a session looks at a
-// table with dp.probes = made_up; nowhere else. Rows that are not there by dp.probes = empty answer no condition.
+// TestMadeUpRowsHaveTheirName is privacy rule 31: whatever of made-up rows is paid for, a statement shows them where it
+// names them, and where a session looks at a table with dp.probes = made_up; nowhere else. Rows that are not there by
+// dp.probes = empty answer no condition.
 func TestMadeUpRowsHaveTheirName(t *testing.T) {
 	p := instancePolicy(t, "{kind: synthetic, name: y, columns: [{column: income, step: 10000}, sex, active], epsilon: 1, rows: 10}",
 		"{kind: online, name: o, columns: [sex, {column: income, step: 10000}, active], epsilon: 1, updates: 20, insist: true}")

@@ -17,8 +17,8 @@ func (manyRegions) Rows(*policy.Table) ([][]policy.Value, bool) {
 	return [][]policy.Value{{"A", "north"}, {"B", "south"}, {"A", "north"}, {"A", "west"}, {"Z", "none"}, {nil, "nowhere"}}, true
 }
 
-// TestMatchedClaims: a unit of three visits moves a join by three times the most matches that the conditions leave, and a
-// group by as many as have its keys.
+// TestMatchedClaims: a unit of three visits moves a join by three times the most matches that the conditions leave, and
+// a group by as many as have its keys.
 func TestMatchedClaims(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	c.Public = manyRegions{}

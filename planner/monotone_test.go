@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestTwinClocks: times around the hour that a zone's clocks show twice are counted as the SQL says. Paraguay's went back
-// from 24:00 to 23:00 on 23 March 2024, which is 03:00 UTC on the 24th.
+// TestTwinClocks: times around the hour that a zone's clocks show twice are counted as the SQL says. Paraguay's went
+// back from 24:00 to 23:00 on 23 March 2024, which is 03:00 UTC on the 24th.
 func TestTwinClocks(t *testing.T) {
 	zone, err := time.LoadLocation("America/Asuncion")
 	if err != nil {

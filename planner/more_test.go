@@ -157,8 +157,8 @@ func (a lawAnswer) widest() float64 {
 	return most
 }
 
-// wider is where one answer has a wider bar than another, or lacks; empty: nowhere. Several questions of a statement share its ε, and of those that are held
-// for less one may be bought, so that of these the widest bar is looked at.
+// wider is where one answer has a wider bar than another, or lacks; empty: nowhere. Several questions of a statement
+// share its ε, and of those that are held for less one may be bought, so that of these the widest bar is looked at.
 func (a lawAnswer) wider(than lawAnswer) string {
 	switch {
 	case than.refusal != nil:
@@ -230,8 +230,9 @@ func (d *lawDraw) buy(p *plans.Plan) {
 
 var lawLevels = []int64{20_000, 50_000, 90_000, 100_000, 110_000, 200_000, 300_000, 400_000, 490_000, 500_000, 510_000, 790_000, 800_000, 1_000_000}
 
-// TestMoreIsNeverWorse is privacy rule 28: over what people and tools ask, with anything held, a larger dp.epsilon, or one more release held, widens no bar and
-// refuses nothing that was answered; nothing is bought that a direct count would tell more exactly for the same cost; and what has stopped is not in the way.
+// TestMoreIsNeverWorse is privacy rule 28: over what people and tools ask, with anything held, a larger dp.epsilon, or
+// one more release held, widens no bar and refuses nothing that was answered; nothing is bought that a direct count
+// would tell more exactly for the same cost; and what has stopped is not in the way.
 func TestMoreIsNeverWorse(t *testing.T) {
 	corpora := lawCorpora(t)
 	asked, compared, stopped := 0, 0, 0
@@ -297,7 +298,8 @@ func TestMoreIsNeverWorse(t *testing.T) {
 	t.Logf("%d drawn, %d compared, %d sessions had stopped", asked, compared, stopped)
 }
 
-// TestBarsDecide: a range of a held release has a larger variance than a count for ε 0.1, and a narrower bar, since it is a sum of many noises: it answers.
+// TestBarsDecide: a range of a held release has a larger variance than a count for ε 0.1, and a narrower bar, since it
+// is a sum of many noises: it answers.
 func TestBarsDecide(t *testing.T) {
 	people := lawCorpora(t)[0]
 	d := &lawDraw{lawCorpus: people, left: map[int64]int{}, r: rand.New(rand.NewSource(1))}
@@ -321,7 +323,8 @@ func TestBarsDecide(t *testing.T) {
 	}
 }
 
-// TestHeldPartsDoNotWiden: of two questions one is held for ε 0.1. At a little more than that it is bought anew only if the other one does not pay for it.
+// TestHeldPartsDoNotWiden: of two questions one is held for ε 0.1. At a little more than that it is bought anew only if
+// the other one does not pay for it.
 func TestHeldPartsDoNotWiden(t *testing.T) {
 	d := &lawDraw{lawCorpus: lawCorpora(t)[0], left: map[int64]int{}, r: rand.New(rand.NewSource(1))}
 	asked := func(at int64, text string) lawAnswer {

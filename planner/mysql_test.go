@@ -74,8 +74,8 @@ func TestMySQLTranslations(t *testing.T) {
 	}
 }
 
-// TestMySQLTraps: texts that the parser behind takes for something else than MySQL does. Each is refused, or read as MySQL
-// reads it, and never as that parser does.
+// TestMySQLTraps: texts that the parser behind takes for something else than MySQL does. Each is refused, or read as
+// MySQL reads it, and never as that parser does.
 func TestMySQLTraps(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for text, want := range map[string]string{
@@ -220,8 +220,8 @@ func TestMySQLBesides(t *testing.T) {
 	}
 }
 
-// TestMySQLMutations changes the statements of the golden file at random: nothing panics, and what is read is planned or
-// refused. The seed is fixed.
+// TestMySQLMutations changes the statements of the golden file at random: nothing panics, and what is read is planned
+// or refused. The seed is fixed.
 func TestMySQLMutations(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	statements, _ := mysqlCases(t)

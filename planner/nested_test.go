@@ -25,8 +25,8 @@ var (
 	nestedSeed       = flag.Uint64("nested-seed", 45, "of the statements")
 )
 
-// keysPolicy has keys of all kinds: of units, through which units are found, of several units, and with a domain as well; rows that name no unit; and texts that nobody
-// declared.
+// keysPolicy has keys of all kinds: of units, through which units are found, of several units, and with a domain as
+// well; rows that name no unit; and texts that nobody declared.
 var keysPolicy = policytest.Over("duckdb:warehouse.duckdb") + `
   - id: shop
     unit: {name: person, key: people.person_id}
@@ -106,7 +106,8 @@ var nestedOnce = []string{
 	`SELECT count(*) FROM (SELECT p.person_id AS a, p.age FROM people p INTERSECT SELECT c.who, c.referral FROM calls c) t`,
 }
 
-// TestNestedStatements: none of many drawn statements ends a session, and each that is planned can be written for the engines.
+// TestNestedStatements: none of many drawn statements ends a session, and each that is planned can be written for the
+// engines.
 func TestNestedStatements(t *testing.T) {
 	for i, c := range nestedContexts(t) {
 		for _, text := range nestedOnce {

@@ -10,8 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// offBy is the largest half-width over the rows of a leaf of a column that is some of its counts times constants; nil: it is
-// not known. Counters are observed apart from one another, so their errors are those of a mixture; what stands twice of one counter is added up first.
+// offBy is the largest half-width over the rows of a leaf of a column that is some of its counts times constants; nil:
+// it is not known. Counters are observed apart from one another, so their errors are those of a mixture; what stands
+// twice of one counter is added up first.
 func (p assembly) offBy(leaf *plans.Leaf, terms []outerquery.WeighedCount) *big.Rat {
 	if len(terms) == 0 {
 		return nil
@@ -92,8 +93,9 @@ type observed struct {
 	mechanisms.Weighted
 }
 
-// addedUp are parts of which no two have cells of one counter in common; false: some have, of a release whose cells are not observed one by one. The weights of a cell that
-// several have add up, as in count(*) - count(*) FILTER (WHERE p), which counts where p does not hold.
+// addedUp are parts of which no two have cells of one counter in common; false: some have, of a release whose cells are
+// not observed one by one. The weights of a cell that several have add up, as in count(*) - count(*) FILTER (WHERE p),
+// which counts where p does not hold.
 func addedUp(parts []observed) (out []mechanisms.Weighted, ok bool) {
 	for len(parts) > 0 {
 		first := parts[0]

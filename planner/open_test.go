@@ -53,8 +53,8 @@ func planned(t *testing.T, c reuse.Context, text string) (*plans.Plan, *refuse.R
 	return Build(s[0], nil, c)
 }
 
-// TestDeltaOfAStatement: dp.delta is what a statement may use to find keys, its discoveries together; with more of it keys of fewer
-// people show. What is not in the budget, or too little for anything, is refused.
+// TestDeltaOfAStatement: dp.delta is what a statement may use to find keys, its discoveries together; with more of it
+// keys of fewer people show. What is not in the budget, or too little for anything, is refused.
 func TestDeltaOfAStatement(t *testing.T) {
 	c := openContext(t, ", delta: 1e-6")
 	c.Settings.Epsilon = epsilon(t, "1")
@@ -96,7 +96,8 @@ func TestDeltaOfAStatement(t *testing.T) {
 	}
 }
 
-// TestOpenColumns: what finding keys costs, and what each statement costs once they are found; all of it within dp.epsilon.
+// TestOpenColumns: what finding keys costs, and what each statement costs once they are found; all of it within
+// dp.epsilon.
 func TestOpenColumns(t *testing.T) {
 	c := openContext(t, ", delta: 1e-5")
 	const found = "ε 0.1, δ 6.25e-07"
@@ -168,7 +169,8 @@ func TestOpenColumnsRefuse(t *testing.T) {
 	}
 }
 
-// TestCountsBesideConditionsOnKeys: what is counted beside a condition on a column whose values nobody declared is of all rows, of those too whose text the statement does not name, or that have none.
+// TestCountsBesideConditionsOnKeys: what is counted beside a condition on a column whose values nobody declared is of
+// all rows, of those too whose text the statement does not name, or that have none.
 func TestCountsBesideConditionsOnKeys(t *testing.T) {
 	c := openContext(t, "")
 	c.Settings.Epsilon = epsilon(t, "1")
@@ -195,7 +197,8 @@ func TestCountsBesideConditionsOnKeys(t *testing.T) {
 	}
 }
 
-// cellsCounted are the cells of a measure's only column that a run's first row adds up; a measure that tells them apart by its counter alone has the rows of them for which that holds.
+// cellsCounted are the cells of a measure's only column that a run's first row adds up; a measure that tells them apart
+// by its counter alone has the rows of them for which that holds.
 func cellsCounted(m *plans.Measure, run plans.Run) (list []string) {
 	column := m.Table.Column("zip")
 	for cell := range column.Domain.Size() {

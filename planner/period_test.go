@@ -14,8 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
-// periodPolicy has columns of each kind that expressions come round in: instants with changes of clocks among them, at steps that divide an hour and that do not, times and
-// days from before 1970 on, whole numbers on both sides of 0 and near the end of their type.
+// periodPolicy has columns of each kind that expressions come round in: instants with changes of clocks among them, at
+// steps that divide an hour and that do not, times and days from before 1970 on, whole numbers on both sides of 0 and
+// near the end of their type.
 var periodPolicy = policytest.Over("postgres://ro@127.0.0.1/shop") + `
   - id: shop
     unit: {name: person, key: orders.who}
@@ -55,7 +56,8 @@ func periodContext(t *testing.T, zone string) reuse.Context {
 	return c
 }
 
-// zones have clocks that are set by an hour, by half of one, at different hours and never, an offset of no whole hours, and one beyond a day's half.
+// zones have clocks that are set by an hour, by half of one, at different hours and never, an offset of no whole hours,
+// and one beyond a day's half.
 var zones = []string{"UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia"}
 
 // comesRoundOf draws an expression that may come round.
@@ -87,7 +89,8 @@ func comesRoundOf(r *rand.Rand) string {
 	return pick("date_trunc('hour', ", "date_trunc('day', ", "date_trunc('week', ", "date_trunc('month', ") + at + ")"
 }
 
-// TestPeriodsHold: on cells of a stretch that are a period apart an expression has the same value, or fails alike, and is constant within both or neither: asked of each cell.
+// TestPeriodsHold: on cells of a stretch that are a period apart an expression has the same value, or fails alike, and
+// is constant within both or neither: asked of each cell.
 func TestPeriodsHold(t *testing.T) {
 	r := rand.New(rand.NewSource(109))
 	found, changes := 0, 0
@@ -140,7 +143,8 @@ func TestPeriodsHold(t *testing.T) {
 	}
 }
 
-// TestTwinPeriods plans charts by what comes round, and again by a walk over each cell: plans, digests, refusals, and where each cell is placed, are the same.
+// TestTwinPeriods plans charts by what comes round, and again by a walk over each cell: plans, digests, refusals, and
+// where each cell is placed, are the same.
 func TestTwinPeriods(t *testing.T) {
 	defer func(few int) { semantics.FewRegular = few }(semantics.FewRegular)
 	r := rand.New(rand.NewSource(110))

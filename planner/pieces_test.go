@@ -23,8 +23,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
-// TestTwinPieces plans random statements as if a plan could look at a few cells only, so that their parts are made of pieces,
-// and holds what is counted against the twin. What a release of pieces answers is held against the twin too.
+// TestTwinPieces plans random statements as if a plan could look at a few cells only, so that their parts are made of
+// pieces, and holds what is counted against the twin. What a release of pieces answers is held against the twin too.
 func TestTwinPieces(t *testing.T) {
 	const seed = 31
 	defer func(most, plain int) { plans.MaxCells, linear.MaxPlain = most, plain }(plans.MaxCells, linear.MaxPlain)
@@ -70,8 +70,8 @@ func TestTwinPieces(t *testing.T) {
 	}
 }
 
-// TestPiecesAreCells: where a part's cells can all be looked at, its classes are the same found piece by piece and cell by
-// cell.
+// TestPiecesAreCells: where a part's cells can all be looked at, its classes are the same found piece by piece and cell
+// by cell.
 func TestPiecesAreCells(t *testing.T) {
 	const seed = 8
 	r := rand.New(rand.NewSource(seed))
@@ -165,8 +165,8 @@ var large = []string{
 	"SELECT sum(price / 1.2), stddev((price - 41.2518394201743001) / 1.7) FROM orders",
 }
 
-// TestLargeDomains: a policy of 10^9 cells a column loads, and statements over it are planned in as many steps as over 10^6;
-// what enumerates is refused, quickly.
+// TestLargeDomains: a policy of 10^9 cells a column loads, and statements over it are planned in as many steps as over
+// 10^6; what enumerates is refused, quickly.
 func TestLargeDomains(t *testing.T) {
 	small, c := vastContext(t, 2_000_000), vastContext(t, 1_000_000_000)
 	steps := func(c reuse.Context, sql string) (*plans.Plan, *refuse.Refusal, int64) {
@@ -325,8 +325,8 @@ func TestWeightsOfPieces(t *testing.T) {
 	}
 }
 
-// TestClassesOfUnitsTakeMemory: classes of a unit's rows follow pieces; what the first cells of classes take that read each
-// cell is counted before it is allocated.
+// TestClassesOfUnitsTakeMemory: classes of a unit's rows follow pieces; what the first cells of classes take that read
+// each cell is counted before it is allocated.
 func TestClassesOfUnitsTakeMemory(t *testing.T) {
 	c := vastContext(t, 1_000_000_000)
 	for _, sql := range []string{"SELECT count(*) FROM (SELECT customer, id % 7 AS seventh FROM orders GROUP BY 1, 2) q", "SELECT id % 7, count(DISTINCT customer) FROM orders GROUP BY 1"} {
@@ -359,9 +359,10 @@ func TestBatchesOfLargeDomains(t *testing.T) {
 	}
 }
 
-// TestTwinEachCell plans statements as they are planned, by pieces, and again as if no column had pieces, by a walk over its
-// cells: what the database is asked, its digest, the cost, and what is read from what is held, are the same. Measures that
-// have room around them differ in one way: a walk finds no room where it would look at more than maxCells combinations.
+// TestTwinEachCell plans statements as they are planned, by pieces, and again as if no column had pieces, by a walk
+// over its cells: what the database is asked, its digest, the cost, and what is read from what is held, are the same.
+// Measures that have room around them differ in one way: a walk finds no room where it would look at more than maxCells
+// combinations.
 func TestTwinEachCell(t *testing.T) {
 	const seed = 51
 	defer func(few int) { semantics.FewRegular = few }(semantics.FewRegular)
@@ -452,7 +453,8 @@ func randomCells(r *rand.Rand, m *plans.Measure, n int) (list [][]int32) {
 	return list
 }
 
-// TestPiecesCombine: what is held by pieces of domains of any size stands in sums and differences, as what is held by cells.
+// TestPiecesCombine: what is held by pieces of domains of any size stands in sums and differences, as what is held by
+// cells.
 func TestPiecesCombine(t *testing.T) {
 	r := rand.New(rand.NewSource(52))
 	const groups = "SELECT CASE WHEN price < 5 THEN 'small' WHEN price < 100 THEN 'middle' ELSE 'large' END AS size, count(*) FROM orders"

@@ -2,8 +2,9 @@ package planner
 
 import "testing"
 
-// TestColumnsWithoutBounds: a column of domain: private is refused by name wherever a statement names it, with what its owner does about it, and is
-// not there where names are not: neither SELECT * nor a list of aliases counts it. The rest of its table is answered.
+// TestColumnsWithoutBounds: a column of domain: private is refused by name wherever a statement names it, with what its
+// owner does about it, and is not there where names are not: neither SELECT * nor a list of aliases counts it. The rest
+// of its table is answered.
 func TestColumnsWithoutBounds(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	c.Public = regionRows{}

@@ -23,8 +23,8 @@ func (n longList) Rows(*policy.Table) ([][]policy.Value, bool) {
 	return list, true
 }
 
-// TestPublicRowsAreWork (rule 26): whatever goes through the rows of a public table takes steps for each of them, so that a
-// statement that does so too often, or whose client has gone, ends.
+// TestPublicRowsAreWork (rule 26): whatever goes through the rows of a public table takes steps for each of them, so
+// that a statement that does so too often, or whose client has gone, ends.
 func TestPublicRowsAreWork(t *testing.T) {
 	const rows = 100_000
 	c := testContext(t, testPolicy(t))

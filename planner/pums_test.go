@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestPums plans the statements that another library is tested with over the PUMS tables. The golden file has each one's
-// label, given by hand: answered, or refused and why; with the names and types of the answer's columns.
+// TestPums plans the statements that another library is tested with over the PUMS tables. The golden file has each
+// one's label, given by hand: answered, or refused and why; with the names and types of the answer's columns.
 func TestPums(t *testing.T) {
 	data, err := os.ReadFile(material.Path(t, "data", "smartnoise_pums_statements.sql"))
 	if err != nil {

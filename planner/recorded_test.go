@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// TestRecordedCatalogStatements: what real clients ask of the catalogs is planned for the engine. Left out are statements
-// on the tables of the recording, which this policy does not have, and those that do more than read.
+// TestRecordedCatalogStatements: what real clients ask of the catalogs is planned for the engine. Left out are
+// statements on the tables of the recording, which this policy does not have, and those that do more than read.
 func TestRecordedCatalogStatements(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	planned, refusedBy := 0, map[string][]string{}

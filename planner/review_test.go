@@ -36,7 +36,8 @@ func TestDeltaOfParts(t *testing.T) {
 	}
 }
 
-// TestEitherAsksAgainInItsUnit: a statement whose sub-query and rest were paid for in ε is free when it is asked again, whatever is left by then.
+// TestEitherAsksAgainInItsUnit: a statement whose sub-query and rest were paid for in ε is free when it is asked again,
+// whatever is left by then.
 func TestEitherAsksAgainInItsUnit(t *testing.T) {
 	c := ofBudget(t, "testdata/policy.yaml", "either")
 	held := &shelf{}
@@ -82,8 +83,8 @@ func TestEitherAsksAgainInItsUnit(t *testing.T) {
 	}
 }
 
-// TestNoLeafOverMadeUpRows: privacy rule 15. What stands for private rows in a SELECT of them, made-up rows or none at all, is nothing that a count is
-// computed from: it would be paid for, and an answer to another question.
+// TestNoLeafOverMadeUpRows: privacy rule 15. What stands for private rows in a SELECT of them, made-up rows or none at
+// all, is nothing that a count is computed from: it would be paid for, and an answer to another question.
 func TestNoLeafOverMadeUpRows(t *testing.T) {
 	p := instancePolicy(t, "{kind: synthetic, name: y, columns: [{column: income, step: 10000}, sex, active], epsilon: 1, rows: 10}")
 	c := testContext(t, p)
@@ -112,7 +113,8 @@ func TestNoLeafOverMadeUpRows(t *testing.T) {
 	}
 }
 
-// TestChargeOfInner: what a budget is asked to hold, and what two units are compared by, is the whole of a statement, its sub-queries with it.
+// TestChargeOfInner: what a budget is asked to hold, and what two units are compared by, is the whole of a statement,
+// its sub-queries with it.
 func TestChargeOfInner(t *testing.T) {
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
 		p := testPolicy(t)
@@ -127,7 +129,8 @@ func TestChargeOfInner(t *testing.T) {
 	}
 }
 
-// TestArraysThatAreNull: a comparison with an array that is NULL is NULL, whatever the operator and whatever stands around it, and not one with an array without elements.
+// TestArraysThatAreNull: a comparison with an array that is NULL is NULL, whatever the operator and whatever stands
+// around it, and not one with an array without elements.
 func TestArraysThatAreNull(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	c.Settings.Epsilon = epsilon(t, "0.5")

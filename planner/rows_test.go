@@ -6,7 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// TestRowsCompared: a comparison of rows is one column by column, written out by hand here, so one measure answers both.
+// TestRowsCompared: a comparison of rows is one column by column, written out by hand here, so one measure answers
+// both.
 func TestRowsCompared(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for _, e := range []struct{ rows, plain string }{

@@ -42,7 +42,8 @@ func planSession(t *testing.T, c reuse.Context, sql string) (*plans.Plan, *refus
 
 const onlineText = "{kind: online, name: o, columns: [sex, {column: income, step: 10000}], epsilon: 1, updates: 20, insist: true}"
 
-// TestOnlineReleasesAnswerTheirCells: what is a function of the release's cells, at wider steps, in any form, and nothing else.
+// TestOnlineReleasesAnswerTheirCells: what is a function of the release's cells, at wider steps, in any form, and
+// nothing else.
 func TestOnlineReleasesAnswerTheirCells(t *testing.T) {
 	c := testContext(t, instancePolicy(t, onlineText))
 	c.Settings.Epsilon = epsilon(t, "1")
@@ -70,7 +71,8 @@ func TestOnlineReleasesAnswerTheirCells(t *testing.T) {
 	}
 }
 
-// TestOnlineReleasesStop: what is left of a held session decides, and nothing that another has; one that has stopped steps aside, also for what else is held.
+// TestOnlineReleasesStop: what is left of a held session decides, and nothing that another has; one that has stopped
+// steps aside, also for what else is held.
 func TestOnlineReleasesStop(t *testing.T) {
 	const q = "SELECT count(*) FROM people WHERE income < 50000"
 	c := testContext(t, instancePolicy(t, onlineText))
@@ -97,7 +99,8 @@ func TestOnlineReleasesStop(t *testing.T) {
 	}
 }
 
-// arriving are holdings to which another of her statements adds a purchase while a plan is made: the first looks miss it.
+// arriving are holdings to which another of her statements adds a purchase while a plan is made: the first looks miss
+// it.
 type arriving struct {
 	*shelf
 	misses int
@@ -110,8 +113,8 @@ func (a *arriving) Held(d plans.Digest) []reuse.Holding {
 	return a.shelf.Held(d)
 }
 
-// TestOnlineReleasesBoughtMeanwhile: whenever another statement of hers opens the release while this one is planned, it is
-// that release that is asked, or opened (for which the ledger then takes nothing), and no count is bought besides.
+// TestOnlineReleasesBoughtMeanwhile: whenever another statement of hers opens the release while this one is planned, it
+// is that release that is asked, or opened (for which the ledger then takes nothing), and no count is bought besides.
 func TestOnlineReleasesBoughtMeanwhile(t *testing.T) {
 	const q = "SELECT count(*) FROM people WHERE income < 50000"
 	for misses := range 8 {
@@ -130,7 +133,8 @@ func TestOnlineReleasesBoughtMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOnlineReleasesThatAHistogramBeats are drawn as one, for the same cost, unless the policy insists; both figures are told.
+// TestOnlineReleasesThatAHistogramBeats are drawn as one, for the same cost, unless the policy insists; both figures
+// are told.
 func TestOnlineReleasesThatAHistogramBeats(t *testing.T) {
 	const q = "SELECT count(*) FROM people WHERE income < 50000"
 	c := testContext(t, instancePolicy(t, strings.Replace(onlineText, ", insist: true", "", 1)))
@@ -145,8 +149,9 @@ func TestOnlineReleasesThatAHistogramBeats(t *testing.T) {
 	}
 }
 
-// TestOnlineReleasesAreOpenedOnRequest: of a release that the worst question of a histogram is worse than, a session is opened with dp.release = on where nothing on offer is
-// more exact, and answers whatever it can from then on; without it, what a count tells more exactly is counted.
+// TestOnlineReleasesAreOpenedOnRequest: of a release that the worst question of a histogram is worse than, a session is
+// opened with dp.release = on where nothing on offer is more exact, and answers whatever it can from then on; without
+// it, what a count tells more exactly is counted.
 func TestOnlineReleasesAreOpenedOnRequest(t *testing.T) {
 	c := testContext(t, instancePolicy(t, "{kind: online, name: o, columns: [sex, {column: income, step: 1000}, active, age], epsilon: 1, updates: 2}"))
 	c.Settings.Epsilon = epsilon(t, "1")
@@ -173,7 +178,8 @@ func TestOnlineReleasesAreOpenedOnRequest(t *testing.T) {
 	}
 }
 
-// TestOnlineReleasesHeldAreExactEnough: where dp.max_error is wide enough, what a session that she holds answers is free.
+// TestOnlineReleasesHeldAreExactEnough: where dp.max_error is wide enough, what a session that she holds answers is
+// free.
 func TestOnlineReleasesHeldAreExactEnough(t *testing.T) {
 	c := testContext(t, instancePolicy(t, onlineText))
 	c.Settings.Epsilon = epsilon(t, "1")
@@ -198,7 +204,8 @@ func TestOnlineReleasesHeldAreExactEnough(t *testing.T) {
 	}
 }
 
-// TestMadeUpValues: of each cell, values that lie in it, spread over wider ones; the cells of NULL and 'other' are shown as that.
+// TestMadeUpValues: of each cell, values that lie in it, spread over wider ones; the cells of NULL and 'other' are
+// shown as that.
 func TestMadeUpValues(t *testing.T) {
 	p := instancePolicy(t, "{kind: synthetic, name: y, columns: [{column: income, step: 10000}, sex, active], epsilon: 1, rows: 10}")
 	c := testContext(t, p)

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// unanswered labels, by hand, the shapes that are refused: whether a differentially private answer exists, and why it is
-// not given. Every other shape must be answered.
+// unanswered labels, by hand, the shapes that are refused: whether a differentially private answer exists, and why it
+// is not given. Every other shape must be answered.
 var unanswered = map[string]struct {
 	id     string
 	exists bool
@@ -28,8 +28,8 @@ var unanswered = map[string]struct {
 	"grafana: $__unixEpochFilter":              {"off-grid-expression", true, "the last second of the filter lies inside a declared step, within an expression"},
 }
 
-// TestShapes: the analytic shapes that BI tools send are answered, or refused for the reason that their label gives. The
-// golden file has the way and the columns of each.
+// TestShapes: the analytic shapes that BI tools send are answered, or refused for the reason that their label gives.
+// The golden file has the way and the columns of each.
 func TestShapes(t *testing.T) {
 	data, err := os.ReadFile(material.Path(t, "clients", "bi-shapes.sql"))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// TestSharesOfLargeCosts: at any cost the parts of a statement share it alike; noise that a large cost all but rounds away
-// does not leave one part with next to nothing.
+// TestSharesOfLargeCosts: at any cost the parts of a statement share it alike; noise that a large cost all but rounds
+// away does not leave one part with next to nothing.
 func TestSharesOfLargeCosts(t *testing.T) {
 	c := openContext(t, "")
 	shares := func(epsilon int64) []float64 {

@@ -39,8 +39,8 @@ func TestStepChoices(t *testing.T) {
 	}
 }
 
-// TestBucketsBeginWithSteps: of a column whose steps of an hour begin at half past, a key of hours would count half of each hour in the one before, by whatever type it is told; one
-// of half hours begins with each step.
+// TestBucketsBeginWithSteps: of a column whose steps of an hour begin at half past, a key of hours would count half of
+// each hour in the one before, by whatever type it is told; one of half hours begins with each step.
 func TestBucketsBeginWithSteps(t *testing.T) {
 	data, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {

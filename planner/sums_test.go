@@ -168,8 +168,8 @@ func TestAccuracyOfConstantSums(t *testing.T) {
 	}
 }
 
-// TestGridsOfNarrowDomainsFarFromZero: a centred grid holds the domain's ends apart however far from zero they are. Beyond
-// what fits in int8 its whole numbers would all be one, and the database's cast to them would fail for any row.
+// TestGridsOfNarrowDomainsFarFromZero: a centred grid holds the domain's ends apart however far from zero they are.
+// Beyond what fits in int8 its whole numbers would all be one, and the database's cast to them would fail for any row.
 func TestGridsOfNarrowDomainsFarFromZero(t *testing.T) {
 	for _, d := range []struct {
 		least, most string
@@ -214,7 +214,8 @@ func TestNotesOnce(t *testing.T) {
 	}
 }
 
-// TestSumsSayTheirUnit: what is added up is told apart from what is counted, in notices and in EXPLAIN, products among it.
+// TestSumsSayTheirUnit: what is added up is told apart from what is counted, in notices and in EXPLAIN, products among
+// it.
 func TestSumsSayTheirUnit(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for _, call := range []string{"avg(income)", "stddev(age)", "corr(age, income)", "covar_pop(age, kids)", "regr_slope(income, age)", "avg(2 * age + kids)"} {

@@ -9,9 +9,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestSumOfCaseBesideTotal: a sum over some rows beside the sum over all of them, as TPC-H's Q8 and Q14 ask, is counted by
-// whether the condition holds. A row is in one of these cells, so that both sums have the whole cost, and are more exact than
-// each would be at half of it, as counters of their own: the part has half the error, the total less than three quarters.
+// TestSumOfCaseBesideTotal: a sum over some rows beside the sum over all of them, as TPC-H's Q8 and Q14 ask, is counted
+// by whether the condition holds. A row is in one of these cells, so that both sums have the whole cost, and are more
+// exact than each would be at half of it, as counters of their own: the part has half the error, the total less than
+// three quarters.
 func TestSumOfCaseBesideTotal(t *testing.T) {
 	p, err := policy.Parse(fmt.Appendf(nil, moneyPolicy, "pure", "0", "0", 40, "110000", "1000", "110000", "1000"), "policy.yaml")
 	if err != nil {
@@ -49,8 +50,8 @@ func TestSumOfCaseBesideTotal(t *testing.T) {
 	}
 }
 
-// TestAveragesAreCentred: the average of a product or a sum of terms is about its middle as that of a column is: it errs by as
-// many times as the argument varies more.
+// TestAveragesAreCentred: the average of a product or a sum of terms is about its middle as that of a column is: it
+// errs by as many times as the argument varies more.
 func TestAveragesAreCentred(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	bound := func(column string) (most int64) {
@@ -72,8 +73,8 @@ func TestAveragesAreCentred(t *testing.T) {
 	}
 }
 
-// TestConstantsBesideColumns: 2 * age + 3 is added up by the database as it is, and not by the middles of steps, though 1.5 is on no
-// grid of whole years; so is its product with another column.
+// TestConstantsBesideColumns: 2 * age + 3 is added up by the database as it is, and not by the middles of steps, though
+// 1.5 is on no grid of whole years; so is its product with another column.
 func TestConstantsBesideColumns(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for _, column := range []string{"sum(2 * age + 3)", "avg(2 * age + 3)", "sum((2 * age + 3) * kids)", "variance(3 - 2 * age)"} {

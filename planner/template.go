@@ -17,30 +17,34 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A count over a range that a held release answers is planned once. An example, prepared by a chart that is moved about, and the same as
-// a client without parameters writes it:
+// A count over a range that a held release answers is planned once. An example, prepared by a chart that is moved
+// about, and the same as a client without parameters writes it:
 //
 //	SELECT count(*) FROM people WHERE income BETWEEN $1 AND $2
 //	SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000
 //
-// Whole numbers that are ends of a condition are lifted out of a text without parameters (parse.Lift), and are from there on what parameters are.
-// Of its plan only two things are functions of the parameters: which cells are added up, and how far their sum may be off. A Template is a plan with those left out.
+// Whole numbers that are ends of a condition are lifted out of a text without parameters (parse.Lift), and are from
+// there on what parameters are. Of its plan only two things are functions of the parameters: which cells are added up,
+// and how far their sum may be off. A Template is a plan with those left out.
 //
-// Claim: where Plan returns a plan, Build would return the same, given the context that the template's own plan was built in.
-// Why: (1) each parameter of the statement stands once, as an end of the range of one column, at an edge between two of its cells, so
-// Build's reading of the condition is InCells of that range: for a range within the inner cells that has the three pieces below,
-// within and above, whatever its ends. The template's own plan is compared with that. (2) What is held over the table is one release,
-// which is read alone (Views.Sole), so no other path is looked at before it, and it is read wherever it goes before
-// a count whatever its error (choose.Preferred), or has no larger variance than that count, which is one noise for the share; else Build is asked. (3) The release neither grows nor becomes stale, and no expression has asked for the time. (4) Everything else that Build
-// reads is the statement's text, the policy, the settings and what is held, which whoever keeps a template compares
-// (proxy/pipeline/lookup.go). TestTemplatesArePlans holds it against Build, and FuzzTemplates.
+// Claim: where Plan returns a plan, Build would return the same, given the context that the template's own plan was
+// built in. Why: (1) each parameter of the statement stands once, as an end of the range of one column, at an edge
+// between two of its cells, so Build's reading of the condition is InCells of that range: for a range within the inner
+// cells that has the three pieces below, within and above, whatever its ends. The template's own plan is compared with
+// that. (2) What is held over the table is one release, which is read alone (Views.Sole), so no other path is looked at
+// before it, and it is read wherever it goes before a count whatever its error (choose.Preferred), or has no larger
+// variance than that count, which is one noise for the share; else Build is asked. (3) The release neither grows nor
+// becomes stale, and no expression has asked for the time. (4) Everything else that Build reads is the statement's
+// text, the policy, the settings and what is held, which whoever keeps a template compares (proxy/pipeline/lookup.go).
+// TestTemplatesArePlans holds it against Build, and FuzzTemplates.
 //
-// A lifted number is one that the grammar read as a whole number of 32 bits and that stands in the text as its digits; where it is compared with
-// an integer column Build takes it for what a parameter of that value is, and the rest of two texts that differ in such numbers alone is the
-// same byte by byte.
+// A lifted number is one that the grammar read as a whole number of 32 bits and that stands in the text as its digits;
+// where it is compared with an integer column Build takes it for what a parameter of that value is, and the rest of two
+// texts that differ in such numbers alone is the same byte by byte.
 //
-// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts, or whole numbers; integers, decimals,
-// dates and timestamps; no dp.max_error. All else, and every parameter outside of the inner cells or within a step, is planned.
+// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts, or
+// whole numbers; integers, decimals, dates and timestamps; no dp.max_error. All else, and every parameter outside of
+// the inner cells or within a step, is planned.
 
 // Template is such a plan. It is immutable, and safe for concurrent use.
 type Template struct {
@@ -51,7 +55,8 @@ type Template struct {
 	most   float64 // the variance above which a count may be more exact
 }
 
-// unnumbered is a leaf's own text without the numbers of its statement; false: they do not stand in it as in the statement.
+// unnumbered is a leaf's own text without the numbers of its statement; false: they do not stand in it as in the
+// statement.
 func unnumbered(sql string, l *parse.Lifted) (string, bool) {
 	if !l.Numbers() {
 		return sql, true
@@ -77,7 +82,8 @@ func numbered(sql string, l *parse.Lifted) string {
 	return string(append(out, sql...))
 }
 
-// TemplateOf returns the template of a plan that Build made of a statement with these parameters in this context; nil: it has none.
+// TemplateOf returns the template of a plan that Build made of a statement with these parameters in this context; nil:
+// it has none.
 func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse.Context) *Template {
 	if !p.Timeless() || !p.Cost.IsZero() || p.Outer.Direct == nil || c.Holdings == nil || c.Settings.MaxError != 0 || c.Alternatives || s.Translation() != "" ||
 		len(p.Measures) != 1 || len(p.Finds)+len(p.Inner)+len(c.Answers)+len(p.Alternatives)+len(p.Probed) > 0 || !readAlone(p.Measures[0], c.Holdings) {
@@ -203,8 +209,8 @@ func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
 // rangedTypes are those whose values compare as their cells do, whatever the session's settings.
 var rangedTypes = []policy.Type{policy.Int2, policy.Int4, policy.Int8, policy.NumericType, policy.DateType, policy.TimestampT, policy.TimestampTZ}
 
-// endsOf reads SELECT count(*) FROM table WHERE …, the condition being a range of one column between parameters; false: it is something
-// else.
+// endsOf reads SELECT count(*) FROM table WHERE …, the condition being a range of one column between parameters; false:
+// it is something else.
 func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column, lifted *parse.Lifted) (r rangeEnds, ok bool) {
 	d := column.Domain
 	switch {

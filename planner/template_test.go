@@ -158,8 +158,8 @@ func endsFor(r *rand.Rand, column *policy.Column, n int) []policy.Value {
 // withinStep is a comparison that tells the last value of a step from the first of the next.
 var withinStep = regexp.MustCompile(`[a-z] (<=|>) \$|\$\d (>=|<) [a-z]`)
 
-// TestTemplatesArePlans: what a template makes of parameters is what Build makes of them, of the answers' every part; and what it does not
-// know how to make it leaves to Build.
+// TestTemplatesArePlans: what a template makes of parameters is what Build makes of them, of the answers' every part;
+// and what it does not know how to make it leaves to Build.
 func TestTemplatesArePlans(t *testing.T) {
 	r := rand.New(rand.NewSource(86))
 	for _, held := range []struct {
@@ -222,7 +222,8 @@ func sometimes(t *testing.T, r *rand.Rand, c reuse.Context, column *policy.Colum
 	}
 }
 
-// TestTemplatesOfOtherHoldings: where more is held over the table than one release, or another answers, nothing is made of a plan.
+// TestTemplatesOfOtherHoldings: where more is held over the table than one release, or another answers, nothing is made
+// of a plan.
 func TestTemplatesOfOtherHoldings(t *testing.T) {
 	const sql = "SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2"
 	params := []policy.Value{int64(30), int64(40)}
@@ -289,8 +290,8 @@ func FuzzTemplates(f *testing.F) {
 	})
 }
 
-// TestTemplatesOfNumbers: texts that differ in numbers alone have one template, which makes of each what Build makes of it; a number that is
-// written otherwise, or stands elsewhere, is a part of the text.
+// TestTemplatesOfNumbers: texts that differ in numbers alone have one template, which makes of each what Build makes of
+// it; a number that is written otherwise, or stands elsewhere, is a part of the text.
 func TestTemplatesOfNumbers(t *testing.T) {
 	r := rand.New(rand.NewSource(107))
 	c, none := oneHeld(t, "age"), []policy.Value{}

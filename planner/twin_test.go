@@ -18,9 +18,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The naive twin reads a SELECT the slow way: it evaluates WHERE, FILTER and the keys on each row of a small random table.
-// The plan's way is followed beside it: the measure's SQL as a loop, the placement, the spans of the leaf. Both must agree
-// on every count, with noise left out.
+// The naive twin reads a SELECT the slow way: it evaluates WHERE, FILTER and the keys on each row of a small random
+// table. The plan's way is followed beside it: the measure's SQL as a loop, the placement, the spans of the leaf. Both
+// must agree on every count, with noise left out.
 
 // randomRows draws normalised rows. Columns of steps take values anywhere in their steps.
 func randomRows(r *rand.Rand, t *policy.Table, n int) []scalar.Row {

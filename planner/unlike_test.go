@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/linear"
 )
 
-// TestUnlikeCellsTellAsMuchAsAll: whatever is asked of a release, it is read in the same way, or not at all, when one of each
-// kind of cells is looked at as when all are.
+// TestUnlikeCellsTellAsMuchAsAll: whatever is asked of a release, it is read in the same way, or not at all, when one
+// of each kind of cells is looked at as when all are.
 func TestUnlikeCellsTellAsMuchAsAll(t *testing.T) {
 	defer func(was int) { linear.MaxPlain = was }(linear.MaxPlain)
 	c := testContext(t, instancePolicy(t, onlineText))
@@ -71,7 +71,8 @@ func TestUnlikeCellsTellAsMuchAsAll(t *testing.T) {
 	}
 }
 
-// TestOnlineReleasesOfFineDomains: a release of few cells answers, however many combinations of values its columns have.
+// TestOnlineReleasesOfFineDomains: a release of few cells answers, however many combinations of values its columns
+// have.
 func TestOnlineReleasesOfFineDomains(t *testing.T) {
 	c := testContext(t, instancePolicy(t, "{kind: online, name: o, columns: [sex, {column: score, step: 5}, {column: age, step: 10}, {column: income, step: 100000}], epsilon: 1, updates: 20, insist: true}"))
 	c.Settings.Epsilon = epsilon(t, "1")

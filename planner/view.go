@@ -74,7 +74,8 @@ func trustedProblems(p *policy.Policy, t *policy.Table, readers map[string]*poli
 	return problems
 }
 
-// sourceName is one name for however a relation is spelled: DuckDB does not tell capitals apart, and MySQL not everywhere.
+// sourceName is one name for however a relation is spelled: DuckDB does not tell capitals apart, and MySQL not
+// everywhere.
 func sourceName(p *policy.Policy, s policy.Source) string {
 	if p.Backend.Folds() {
 		return strings.ToLower(s.Schema + "\x00" + s.Name)
@@ -90,8 +91,8 @@ func ViewSources(p *policy.Policy, t *policy.Table) []policy.Source {
 	return sources
 }
 
-// viewSources reads the relations out of a trusted SELECT, each of which must be written in full: the database looks for
-// no name in any schema by itself.
+// viewSources reads the relations out of a trusted SELECT, each of which must be written in full: the database looks
+// for no name in any schema by itself.
 func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, refusal *refuse.Refusal) {
 	sel, refusal := bind.ViewSelect(t.View.Text)
 	if refusal != nil {

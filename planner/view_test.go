@@ -18,7 +18,8 @@ func viewPolicy(t *testing.T, table string) (*policy.Policy, error) {
 	return policy.Parse([]byte(strings.TrimRight(string(text), "\n")+"\n      - "+strings.ReplaceAll(table, "\n", "\n        ")+"\n"), "policy.yaml")
 }
 
-// TestCheckViews: a SELECT as source is accepted where an analyst's sub-query would be, or refused with its reason and place.
+// TestCheckViews: a SELECT as source is accepted where an analyst's sub-query would be, or refused with its reason and
+// place.
 func TestCheckViews(t *testing.T) {
 	const age = "\ncolumns: [{name: age, type: integer}]"
 	for _, s := range []struct{ table, want string }{
@@ -66,8 +67,8 @@ func TestCheckViews(t *testing.T) {
 	}
 }
 
-// TestViewsMeanTheirTables: a statement over an analysed SELECT is the statement over the tables below: same measures, so
-// that releases are shared, whatever the session's search path is; and a refusal points at the table's name.
+// TestViewsMeanTheirTables: a statement over an analysed SELECT is the statement over the tables below: same measures,
+// so that releases are shared, whatever the session's search path is; and a refusal points at the table's name.
 func TestViewsMeanTheirTables(t *testing.T) {
 	p, err := viewPolicy(t, "name: v\nsource: SELECT age AS years, sex, person_id FROM people WHERE sex = 'Female'\ncolumns: [{name: years, type: integer}, {name: sex, type: text}]")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Change is one thing that another policy says differently, in plain words. It never holds a verifier, an address of a database or a
-// credential: what changed there is named, and not shown.
+// Change is one thing that another policy says differently, in plain words. It never holds a verifier, an address of a
+// database or a credential: what changed there is named, and not shown.
 type Change struct {
 	Kind string // a word for what follows logs: "budgets_changed"
 	What string // who or what: "alice of census: ε 1 to ε 2"
@@ -42,8 +42,8 @@ var kindsInOrder = []string{"users_added", "users_removed", "users_disabled", "u
 	"groups_added", "groups_removed", "groups_changed", "datasets_added", "datasets_removed", "datasets_changed", "caps_changed", "budgets_added", "budgets_removed", "budgets_changed", "defaults_changed",
 	"tables_added", "tables_removed", "tables_changed", "columns_added", "columns_removed", "columns_changed", "releases_added", "releases_removed", "releases_changed", "limits_changed", restarts}
 
-// Changes says what a policy changes for whom, against an earlier one. What it compares is what the fields of a Policy hold; comments, and the
-// layout of the file, are nobody's business.
+// Changes says what a policy changes for whom, against an earlier one. What it compares is what the fields of a Policy
+// hold; comments, and the layout of the file, are nobody's business.
 func Changes(old, now *Policy) []Change {
 	var c changes
 	userChanges(&c, old, now)
@@ -262,7 +262,8 @@ func namedChanges(c *changes, kind, at string, before, after map[string]string) 
 	}
 }
 
-// What is compared of addresses has no name and no password in it: a proposed policy would tell by trying which they are.
+// What is compared of addresses has no name and no password in it: a proposed policy would tell by trying which they
+// are.
 
 func (p *Policy) comparedBackend() Backend {
 	b := p.Backend

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestChanges: each line of a policy that is changed is told, in the words of who wrote it, and nothing else is; what is secret is not.
+// TestChanges: each line of a policy that is changed is told, in the words of who wrote it, and nothing else is; what
+// is secret is not.
 func TestChanges(t *testing.T) {
 	data, err := os.ReadFile("testdata/base.yaml")
 	if err != nil {
@@ -77,7 +78,8 @@ var changeCases = []struct {
 	{"id: census", "id: censos", []string{"datasets_added censos", "datasets_removed census"}},
 }
 
-// TestChangesForgetNothing: each field of a policy is compared, or is known not to be. Whoever adds one adds it to Changes, and here.
+// TestChangesForgetNothing: each field of a policy is compared, or is known not to be. Whoever adds one adds it to
+// Changes, and here.
 func TestChangesForgetNothing(t *testing.T) {
 	for _, c := range []struct {
 		of    any

@@ -6,13 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// char(n). PostgreSQL stores its values filled up with blanks, which do not count where they are compared with a constant, and
-// leaves them off wherever a value becomes text. A column that is declared so is text, whose values are without them; the
-// planner leaves them off constants that it is compared with (Column.Blanks). So are the values of what is released of it, until an
-// engine is given them or a client is sent them, which have them filled up: there they are chars (Filled, Trimmed).
+// char(n). PostgreSQL stores its values filled up with blanks, which do not count where they are compared with a
+// constant, and leaves them off wherever a value becomes text. A column that is declared so is text, whose values are
+// without them; the planner leaves them off constants that it is compared with (Column.Blanks). So are the values of
+// what is released of it, until an engine is given them or a client is sent them, which have them filled up: there they
+// are chars (Filled, Trimmed).
 
-// An enumerated type of the database (CREATE TYPE status AS ENUM ('new', 'paid')) is declared as enum, whose values are texts: its
-// labels. Engines read it by a function of enumerated types alone, so that a column that became another type is not read at all.
+// An enumerated type of the database (CREATE TYPE status AS ENUM ('new', 'paid')) is declared as enum, whose values are
+// texts: its labels. Engines read it by a function of enumerated types alone, so that a column that became another type
+// is not read at all.
 
 // maxChar is PostgreSQL's own bound of n.
 const maxChar = 10485760
@@ -23,7 +25,8 @@ func CharTypmod(n int) int32 { return int32(n) + 4 }
 // CharLength is described at CharTypmod.
 func CharLength(typmod int32) int { return int(max(typmod-4, 0)) }
 
-// Become makes c a column of a type that something is shown with, which may be a char; its values are without their blanks then (Trimmed).
+// Become makes c a column of a type that something is shown with, which may be a char; its values are without their
+// blanks then (Trimmed).
 func (c *Column) Become(t Type, typmod int32) {
 	if c.Type, c.Typmod = t, typmod; t != Bpchar {
 		return
@@ -41,8 +44,8 @@ func (t Type) Held() Type {
 	return t
 }
 
-// Filled is a value of a type and modifier as an engine or a client has it: a char(n) with its blanks. (What `outside: other` makes of a value may be
-// longer, and is not cut.)
+// Filled is a value of a type and modifier as an engine or a client has it: a char(n) with its blanks. (What `outside:
+// other` makes of a value may be longer, and is not cut.)
 func Filled(t Type, typmod int32, v Value) Value {
 	s, ok := v.(string)
 	if t != Bpchar || !ok {

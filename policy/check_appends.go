@@ -9,7 +9,8 @@ import (
 // defaultCloses is when a day closes without `closes`: then it is over in every time zone.
 const defaultCloses = 24 * time.Hour
 
-// totalRows reads the bound of a unit's rows over a table's life, which is the bound of all that is counted of the table.
+// totalRows reads the bound of a unit's rows over a table's life, which is the bound of all that is counted of the
+// table.
 func totalRows(t *Table, f *tableT, at place) {
 	if f.MaxRowsPerUnit != "" {
 		at.name("max_rows_per_unit").problem("max_rows_per_unit is given beside rows_per_unit_total, which takes its place")

@@ -149,8 +149,8 @@ func privateColumn(col *Column, f *columnT, at place) {
 	col.Private, col.Outside, col.Domain = true, OutsideClamp, d
 }
 
-// hide reads `other: hide`. The group that it hides must hold nothing but values outside the domain: neither a value that is
-// declared nor, in columns that are not text, NULLs of the database.
+// hide reads `other: hide`. The group that it hides must hold nothing but values outside the domain: neither a value
+// that is declared nor, in columns that are not text, NULLs of the database.
 func hide(col *Column, f *columnT, at place) {
 	if f.Other != "hide" || col.Domain == nil {
 		return

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The databases that a policy names: the backend, which has the private rows, the sandbox's, which has none, and the ledger's.
+// The databases that a policy names: the backend, which has the private rows, the sandbox's, which has none, and the
+// ledger's.
 
 const (
 	defaultDeadline = 2 * time.Minute
@@ -63,8 +64,8 @@ func (b Backend) MySQL() bool { return strings.HasPrefix(b.URL, mysqlScheme) }
 // Spark tells whether the private rows are behind Spark's Thrift server.
 func (b Backend) Spark() bool { return strings.HasPrefix(b.URL, sparkScheme) }
 
-// Folds tells whether the database may take names for one that differ by case alone: DuckDB and Spark do, and MySQL of columns, and on some
-// systems of tables.
+// Folds tells whether the database may take names for one that differ by case alone: DuckDB and Spark do, and MySQL of
+// columns, and on some systems of tables.
 func (b Backend) Folds() bool { return strings.HasPrefix(b.URL, "duckdb:") || b.MySQL() || b.Spark() }
 
 const (
@@ -105,7 +106,8 @@ func (c *checker) databaseURL(text string, at place) string {
 	return "duckdb:" + c.resolve(file)
 }
 
-// urlDatabase is the database that a mysql:// or spark:// URL names, in which tables lie whose schema a policy does not give.
+// urlDatabase is the database that a mysql:// or spark:// URL names, in which tables lie whose schema a policy does not
+// give.
 func urlDatabase(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil {

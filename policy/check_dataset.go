@@ -88,8 +88,8 @@ func names(text, listed string) bool {
 	return text == name || text == schema+"."+name
 }
 
-// unitKey reads the column that names a unit. After a problem the unit has no table, and the tables' paths to it are not
-// checked.
+// unitKey reads the column that names a unit. After a problem the unit has no table, and the tables' paths to it are
+// not checked.
 func unitKey(d *Dataset, f *datasetT, at place) {
 	table, column := reference(f.Unit.Key, at, "key")
 	if table == "" {
@@ -158,8 +158,9 @@ func findsKeys(f *datasetT) bool {
 	})
 }
 
-// allowance reads (ε, δ) and converts it once into what may be spent. Under zcdp and either δ pays for the conversion of ρ; where keys
-// may be found one half of it does, and the other half is for them, so that it is spent once (privacy rule 6); odd units are lost.
+// allowance reads (ε, δ) and converts it once into what may be spent. Under zcdp and either δ pays for the conversion
+// of ρ; where keys may be found one half of it does, and the other half is for them, so that it is spent once (privacy
+// rule 6); odd units are lost.
 func allowance(f *allowanceT, d *Dataset, at place) Allowance {
 	var out Allowance
 	var err, errDelta error
@@ -279,8 +280,8 @@ type price struct {
 	cost    privacy.Cost
 }
 
-// epsilonOrRho reads a price given in one of two keys. Under zcdp an epsilon e buys ρ = e²/2; under either it is an epsilon, and a rho
-// is a rho. A given rho is shown as the smallest epsilon that would buy it under zcdp.
+// epsilonOrRho reads a price given in one of two keys. Under zcdp an epsilon e buys ρ = e²/2; under either it is an
+// epsilon, and a rho is a rho. A given rho is shown as the smallest epsilon that would buy it under zcdp.
 func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE, keyR string) price {
 	epsilons, rhos := a.Takes()
 	switch {

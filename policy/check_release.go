@@ -113,7 +113,8 @@ func instance(r *Release, f *releaseT, at place) {
 	}
 }
 
-// basic reads what the median mechanism in its first form needs: a number of questions, δ, and a public number of units.
+// basic reads what the median mechanism in its first form needs: a number of questions, δ, and a public number of
+// units.
 func basic(r *Release, f *releaseT, at place) {
 	d := r.Table.Dataset
 	switch {

@@ -63,7 +63,8 @@ func (c *checker) console(s *serverT, at place) {
 	}
 }
 
-// logins reads who else says that users are who they say. Passwords and tokens go to them, so nobody may listen between.
+// logins reads who else says that users are who they say. Passwords and tokens go to them, so nobody may listen
+// between.
 func (c *checker) logins(l *loginT, at place) {
 	file := func(name string) string {
 		if name == "" {

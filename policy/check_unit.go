@@ -68,9 +68,9 @@ type twiceListed struct {
 	at            place
 }
 
-// onePath refuses a relation that is listed as two tables whose rows name their units differently (privacy rule 9). A transfer
-// that one table counts as its sender's and another as its receiver's has two units: a person who is taken away takes others'
-// rows along, and no table's bound is about those.
+// onePath refuses a relation that is listed as two tables whose rows name their units differently (privacy rule 9). A
+// transfer that one table counts as its sender's and another as its receiver's has two units: a person who is taken
+// away takes others' rows along, and no table's bound is about those.
 func (c *checker) onePath(d *Dataset) {
 	for _, l := range c.twice {
 		a, b := l.before, l.table
@@ -150,14 +150,16 @@ func (t *Table) sourceKey(source string) *Column {
 	return nil
 }
 
-// Comparable tells whether join keys may be compared: both name units, one leads to the other, or both are declared with
-// types that compare. Of other keys nothing is known, and a comparison that the database refuses would be found too late.
+// Comparable tells whether join keys may be compared: both name units, one leads to the other, or both are declared
+// with types that compare. Of other keys nothing is known, and a comparison that the database refuses would be found
+// too late.
 func (c *Column) Comparable(other *Column) bool {
 	a, b := c.Origin(), other.Origin()
 	return a == b || a.Unit && b.Unit || a.Type != 0 && b.Type != 0 && a.Type.family() == b.Type.family()
 }
 
-// Origin is the key that c's values lead to. Keys that may be compared lead to one, or to units, or to keys of like types.
+// Origin is the key that c's values lead to. Keys that may be compared lead to one, or to units, or to keys of like
+// types.
 func (c *Column) Origin() *Column {
 	for c.Refers != nil {
 		c = c.Refers

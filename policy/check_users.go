@@ -9,7 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Users, how each logs in, what her sessions begin with, and which users are owners. A person is one user: of two she would have two budgets.
+// Users, how each logs in, what her sessions begin with, and which users are owners. A person is one user: of two she
+// would have two budgets.
 
 func (c *checker) users(users []userT, at place) {
 	seen, identities := map[string]bool{}, map[string]bool{}

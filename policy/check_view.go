@@ -65,6 +65,6 @@ func unitName(d *Dataset) string {
 	return d.Unit.Name
 }
 
-// Analysed tells a table that is a SELECT over other tables of the dataset: its columns have no domains of their own, and
-// no SQL reads it.
+// Analysed tells a table that is a SELECT over other tables of the dataset: its columns have no domains of their own,
+// and no SQL reads it.
 func (t *Table) Analysed() bool { return t.View.Text != "" && !t.View.Trusted }

@@ -77,8 +77,8 @@ func (r *Release) Grows() bool {
 	return r.Kind == RangeRelease && len(r.Columns) == 1 && r.Table.Grows(r.Columns[0])
 }
 
-// MadeUp is the release whose rows have the name dp.people_made_up: of the table's the first synthetic one, and else the first online one,
-// whose hypothesis has rows; nil: it has neither.
+// MadeUp is the release whose rows have the name dp.people_made_up: of the table's the first synthetic one, and else
+// the first online one, whose hypothesis has rows; nil: it has neither.
 func (t *Table) MadeUp() *Release {
 	for _, list := range [][]*Release{t.Synthetics, t.Sessions} {
 		if len(list) > 0 {

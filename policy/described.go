@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// What catalogs show of a table beside the columns that questions are asked of: the keys that rows are joined by, and what the
-// policy says of them. Of
+// What catalogs show of a table beside the columns that questions are asked of: the keys that rows are joined by, and
+// what the policy says of them. Of
 //
 //	unit: {name: person, key: people.person_id}
 //	tables: [{name: people, max_rows_per_unit: 1}, {name: visits, unit: visits.person_id = people.person_id}]
 //
-// both tables have a column person_id, which is the primary key of people and a foreign key of visits (docs/adr/0173). All of it is
-// a function of the policy.
+// both tables have a column person_id, which is the primary key of people and a foreign key of visits (docs/adr/0173).
+// All of it is a function of the policy.
 
-// Described are the columns as catalogs list them, those that the policy lists in its order; what it only names, such as the unit's
-// column, comes behind them, unless a listed column has its name: {name: id, source: number} beside a unit that is found by id.
+// Described are the columns as catalogs list them, those that the policy lists in its order; what it only names, such
+// as the unit's column, comes behind them, unless a listed column has its name: {name: id, source: number} beside a
+// unit that is found by id.
 func (t *Table) Described() []*Column {
 	all := slices.DeleteFunc(slices.Clone(t.listed()), func(c *Column) bool { return c.Private })
 	for _, k := range t.Keys {
@@ -51,8 +52,8 @@ func (t *Table) describedAs(k *Column) *Column {
 	return k
 }
 
-// DescribedType is the type that catalogs show. Of a key whose type the policy does not say it is that of the key which it leads to,
-// and else text: any key has a text, and none is ever read.
+// DescribedType is the type that catalogs show. Of a key whose type the policy does not say it is that of the key which
+// it leads to, and else text: any key has a text, and none is ever read.
 func (c *Column) DescribedType() (Type, int32) {
 	if c.Type != 0 {
 		return c.Shown()
@@ -99,8 +100,8 @@ func (c *Column) Untyped() bool {
 	return t == Text
 }
 
-// Always tells that no row that counts has NULL in a column: the policy leaves such rows out, or they name no unit, or others find
-// their unit by it, which is proven to be NOT NULL before a question is answered.
+// Always tells that no row that counts has NULL in a column: the policy leaves such rows out, or they name no unit, or
+// others find their unit by it, which is proven to be NOT NULL before a question is answered.
 func (t *Table) Always(c *Column) bool {
 	if t.Public {
 		return false
@@ -113,8 +114,8 @@ func (t *Table) Always(c *Column) bool {
 	})
 }
 
-// Numbered tells a key by which made-up rows may be numbered: the only column of its table's primary key, which leads nowhere else.
-// Clients that keep rows by their primary key take a row without one for none.
+// Numbered tells a key by which made-up rows may be numbered: the only column of its table's primary key, which leads
+// nowhere else. Clients that keep rows by their primary key take a row without one for none.
 func (c *Column) Numbered() bool {
 	if !c.Join || c.Table.Public || c.Table.Derived != nil {
 		return false
@@ -135,12 +136,13 @@ type Constraint struct {
 	Met     bool // of a foreign key: rows whose value the other table does not have are left out
 }
 
-// Constraints are the keys of a dataset's tables, those of one table together, in the tables' order: which rows are one unit's, and what
-// no two rows that count have in common.
+// Constraints are the keys of a dataset's tables, those of one table together, in the tables' order: which rows are one
+// unit's, and what no two rows that count have in common.
 //
-// A table of which a unit has one row has the unit's column for primary key; one through whose key others find their unit has that key
-// (it is proven to be unique before a question is answered); `unique` gives others. A foreign key leads where the policy says that a
-// row's unit is found. It does not say that each visit's person is among the people: such a key is not validated (NOT VALID).
+// A table of which a unit has one row has the unit's column for primary key; one through whose key others find their
+// unit has that key (it is proven to be unique before a question is answered); `unique` gives others. A foreign key
+// leads where the policy says that a row's unit is found. It does not say that each visit's person is among the people:
+// such a key is not validated (NOT VALID).
 func (d *Dataset) Constraints() []*Constraint {
 	if d.Unit.Row {
 		return nil

@@ -31,8 +31,9 @@ func keyedPolicy(t *testing.T, people, orders, lines string) *Dataset {
 	return p.Datasets[0]
 }
 
-// TestKeysHaveOneType: a key whose type the policy does not say has that which the keys have that lead to it, or which it leads to; where two that
-// lead to one another are said to be of types that no server has a foreign key between, there is none; and no table has two columns of a name.
+// TestKeysHaveOneType: a key whose type the policy does not say has that which the keys have that lead to it, or which
+// it leads to; where two that lead to one another are said to be of types that no server has a foreign key between,
+// there is none; and no table has two columns of a name.
 func TestKeysHaveOneType(t *testing.T) {
 	const qty = "{name: qty, type: integer, domain: {min: 0, max: 9}}"
 	for _, c := range []struct{ people, orders, lines, want string }{

@@ -1,10 +1,11 @@
 package policy
 
-// MaxCells is the largest number of cells of a release, and of the combinations of cells that a plan looks at one by one.
+// MaxCells is the largest number of cells of a release, and of the combinations of cells that a plan looks at one by
+// one.
 const MaxCells = 1 << 20
 
-// MaxDomain is the largest number of cells of a domain: a cell's number is an int4 in every dialect. A domain is its two
-// ends and its step, so that its size costs nothing where nothing goes over its cells (docs/adr/0052).
+// MaxDomain is the largest number of cells of a domain: a cell's number is an int4 in every dialect. A domain is its
+// two ends and its step, so that its size costs nothing where nothing goes over its cells (docs/adr/0052).
 const MaxDomain = 1 << 30
 
 // OtherValue is the text value that stands for every value outside an enumerated text domain under `outside: other`.

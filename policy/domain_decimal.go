@@ -66,7 +66,8 @@ func (d *Domain) numericCell(v Numeric) int {
 	return int(above.Quo(above, Numeric{of.each, of.scale}.At(scale)).Int64())
 }
 
-// maxExact is 2^53: whole numbers up to it, and powers of ten up to 10^22, are float64s, so that their quotient is rounded once.
+// maxExact is 2^53: whole numbers up to it, and powers of ten up to 10^22, are float64s, so that their quotient is
+// rounded once.
 const maxExact = 1 << 53
 
 func (d *Domain) floatLow(cell int) float64 {

@@ -22,7 +22,8 @@ func (d *Domain) Size() int {
 // Ordered tells whether the declared cells are steps of an ordered type.
 func (d *Domain) Ordered() bool { return d.Min != nil }
 
-// Single tells whether each cell holds a single value, so that any expression over the column is a function of the cell.
+// Single tells whether each cell holds a single value, so that any expression over the column is a function of the
+// cell.
 func (d *Domain) Single() bool {
 	if !d.Ordered() {
 		return true
@@ -146,7 +147,8 @@ func (d *Domain) HighOpen(cell int) bool {
 	return d.Type.Floating() || d.Type == NumericType && d.Scale < 0
 }
 
-// Edge is the inner cell of an ordered domain that begins at v, or right after it; false: v lies within a cell. A whole number is one of decimals too.
+// Edge is the inner cell of an ordered domain that begins at v, or right after it; false: v lies within a cell. A whole
+// number is one of decimals too.
 func (d *Domain) Edge(v Value, after bool) (int, bool) {
 	if n, ok := v.(int64); ok && d.Type == NumericType {
 		v = Numeric{Coefficient: big.NewInt(n)}

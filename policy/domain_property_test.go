@@ -105,8 +105,8 @@ func mustParse(t *rapid.T, kind Type, text string) Value {
 	return v
 }
 
-// TestDomainLowHighAgreeWithCell: each cell's ends lie in it, the next value does not, cells follow each other without a
-// gap, and the spare cells hold what they should.
+// TestDomainLowHighAgreeWithCell: each cell's ends lie in it, the next value does not, cells follow each other without
+// a gap, and the spare cells hold what they should.
 func TestDomainLowHighAgreeWithCell(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyDomain(t)

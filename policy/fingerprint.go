@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// RowOrder names the order by which a unit's rows and groups are taken up to its bounds (package rewrite, roworder.go). Another
-// order counts other rows: it needs another name, so that releases of the old one are not read with a new meaning.
+// RowOrder names the order by which a unit's rows and groups are taken up to its bounds (package rewrite, roworder.go).
+// Another order counts other rows: it needs another name, so that releases of the old one are not read with a new
+// meaning.
 const RowOrder = "hash 1"
 
 // Fingerprint is the canonical text of all that decides what a count over the table means: source, unit, bounds,
 // neighbours, and each column's domain and rules (a column that is not asked for matters too: its rows may be excluded,
-// and rows are bounded by their contents). Two tables with the same meaning have equal fingerprints, whatever the order,
-// comments or spelling of the file; any change of meaning changes it. Measures carry it in their digests, so that a
-// release is never read again with a new meaning (privacy rule 3).
+// and rows are bounded by their contents). Two tables with the same meaning have equal fingerprints, whatever the
+// order, comments or spelling of the file; any change of meaning changes it. Measures carry it in their digests, so
+// that a release is never read again with a new meaning (privacy rule 3).
 func (t *Table) Fingerprint() []byte {
 	var m meaning
 	m.line("table", "1")

@@ -78,8 +78,8 @@ func TestRule3OtherMeaningOtherFingerprint(t *testing.T) {
 	}
 }
 
-// TestRule3FingerprintNamesJoinKeys: derived tables name join keys by the policy's names, so keys that change places do not
-// keep a fingerprint.
+// TestRule3FingerprintNamesJoinKeys: derived tables name join keys by the policy's names, so keys that change places do
+// not keep a fingerprint.
 func TestRule3FingerprintNamesJoinKeys(t *testing.T) {
 	keys := func(a, b string) string {
 		at := "          - {name: active, type: boolean}\n"

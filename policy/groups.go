@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// groups reads the users who hold one account, after the users. One is in one group at most, and so has one account in each
-// dataset (privacy rule 8).
+// groups reads the users who hold one account, after the users. One is in one group at most, and so has one account in
+// each dataset (privacy rule 8).
 func (c *checker) groups(groups []groupT, at place) {
 	seen, in := map[string]bool{}, map[string]string{}
 	for i := range groups {

@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// A column of `domain: private` has no bounds yet (docs/adr/0130). Until its owner pastes those that `dpproxy bounds` finds, its values fall
-// into the cells of a ladder, which hangs on the column's type alone: of numbers
+// A column of `domain: private` has no bounds yet (docs/adr/0130). Until its owner pastes those that `dpproxy bounds`
+// finds, its values fall into the cells of a ladder, which hangs on the column's type alone: of numbers
 //
 //	…, [−15, −10), …, [−1, −0.8), …, [0, 0.000001], …, (0.8, 1], (1, 1.5], (1.5, 2], …, (8, 10], (10, 15], …
 //
-// and of dates and moments years, and centuries far from now. Nobody asks questions over these cells; they are what ends are chosen from.
+// and of dates and moments years, and centuries far from now. Nobody asks questions over these cells; they are what
+// ends are chosen from.
 
-// Ladder are the cells of a domain that has no step: cell i holds the values from Lows[i] to below Lows[i+1]. Ends[i] is what is written of
-// the boundary below cell i: all values of the cells before lie at or below it, and all others at or above. There is one more of them than cells.
+// Ladder are the cells of a domain that has no step: cell i holds the values from Lows[i] to below Lows[i+1]. Ends[i]
+// is what is written of the boundary below cell i: all values of the cells before lie at or below it, and all others at
+// or above. There is one more of them than cells.
 type Ladder struct {
 	Lows, Ends []Value
 }
@@ -31,7 +33,8 @@ const (
 	looseDigits  = 9 // after the point, by which values of numeric without a scale are told apart
 )
 
-// NewLadder makes the domain of a column without bounds. Values beyond its ends are those of its first and last cells, so that no value is outside.
+// NewLadder makes the domain of a column without bounds. Values beyond its ends are those of its first and last cells,
+// so that no value is outside.
 func NewLadder(t Type, typmod int32) (*Domain, error) {
 	d := &Domain{Type: t, Scale: -1, Other: -1, Null: -1}
 	var l *Ladder
@@ -87,8 +90,9 @@ func rungNumbers(k, scale int32) (list []Numeric) {
 	return list
 }
 
-// mirrored makes a ladder of positive ends that rise: 0 is one, and each has its negative. A positive end lies in the cell below it, which
-// above begins, so that it may be the largest value; a negative one, and 0, in the cell that it begins.
+// mirrored makes a ladder of positive ends that rise: 0 is one, and each has its negative. A positive end lies in the
+// cell below it, which above begins, so that it may be the largest value; a negative one, and 0, in the cell that it
+// begins.
 func mirrored[T any](positive []T, zero T, negative func(T) Value, above func(T) Value, value func(T) Value) *Ladder {
 	l := &Ladder{}
 	for _, e := range slices.Backward(positive) {

@@ -12,8 +12,9 @@ import (
 // ladderTypes are all types that have ends.
 var ladderTypes = []string{"smallint", "integer", "bigint", "numeric", "numeric(12,2)", "numeric(4,2)", "numeric(5,5)", "numeric(38,30)", "numeric(38,0)", "real", "double precision", "date", "timestamp", "timestamptz"}
 
-// TestLadders: the cells of a ladder rise and are as many as their boundaries say; each value between the ends lies in the one cell that its boundaries say, which Cell
-// finds; what is written of a boundary is at or above all values below it, at or below all others, and is a value of the type that a policy may have.
+// TestLadders: the cells of a ladder rise and are as many as their boundaries say; each value between the ends lies in
+// the one cell that its boundaries say, which Cell finds; what is written of a boundary is at or above all values below
+// it, at or below all others, and is a value of the type that a policy may have.
 func TestLadders(t *testing.T) {
 	r := rand.New(rand.NewPCG(130, 1))
 	for _, name := range ladderTypes {

@@ -12,8 +12,8 @@ import (
 )
 
 // Analysts at a level of trust have the declared releases with more noise on top: one draw serves all levels
-// (docs/adr/0028). For each of them the policy is read as if it had been written for her, with her level's price of each
-// release; everything else in it is the same, and so is its digest.
+// (docs/adr/0028). For each of them the policy is read as if it had been written for her, with her level's price of
+// each release; everything else in it is the same, and so is its digest.
 
 // TrustLevel is a level of trust below the whole.
 type TrustLevel struct {
@@ -54,8 +54,8 @@ func levels(d *Dataset, f *datasetT, at place) {
 	slices.SortFunc(d.Levels, func(a, b TrustLevel) int { return cmp.Compare(b.Share.Micro(), a.Share.Micro()) })
 }
 
-// atLevel gives the declared releases of a dataset their levels, and those for whom the policy is read their prices. What
-// has no levels is not there for whoever is below the whole.
+// atLevel gives the declared releases of a dataset their levels, and those for whom the policy is read their prices.
+// What has no levels is not there for whoever is below the whole.
 func (c *checker) atLevel(d *Dataset, at place) {
 	if len(d.Levels) == 0 {
 		return
@@ -104,7 +104,8 @@ func shareOf(e, share privacy.Epsilon) privacy.Epsilon {
 	return privacy.MicroEpsilon(part.Quo(part, big.NewInt(1_000_000)).Int64())
 }
 
-// levelsOf are a user's levels by dataset, of those datasets in which she is below the whole, and a name for all of them.
+// levelsOf are a user's levels by dataset, of those datasets in which she is below the whole, and a name for all of
+// them.
 func (p *Policy) levelsOf(user string) (levels map[string]string, key string) {
 	var parts []string
 	for _, d := range p.Datasets {
@@ -154,7 +155,8 @@ func (p *Policy) For(user string) *Policy {
 	return p
 }
 
-// Whole is the policy as it is for whoever is at the whole everywhere, of which this one is what a user sees: the one that was looked at and came into force.
+// Whole is the policy as it is for whoever is at the whole everywhere, of which this one is what a user sees: the one
+// that was looked at and came into force.
 func (p *Policy) Whole() *Policy {
 	if p == nil || p.whole == nil {
 		return p

@@ -24,8 +24,8 @@ func leveled(t *testing.T, accountant string) *Policy {
 	return p
 }
 
-// TestPolicyOfALevel: who has no level reads the policy as it is; for the others it is the same but for the prices, and is
-// made once.
+// TestPolicyOfALevel: who has no level reads the policy as it is; for the others it is the same but for the prices, and
+// is made once.
 func TestPolicyOfALevel(t *testing.T) {
 	for accountant, want := range map[string]string{"pure": "[ε 0.5 ε 0.25 ε 0.0005]", "zcdp": "[ρ 0.125 ρ 0.03125 ρ 0.000000125]"} {
 		p := leveled(t, accountant)

@@ -33,7 +33,8 @@ func openColumn(col *Column, f *columnT, at place) {
 	col.Open, col.Domain = col, openDomain(col, nil)
 }
 
-// anyColumn reads a column of `domain: any`: text of which a statement may ask what is so, and whose values are neither found nor shown.
+// anyColumn reads a column of `domain: any`: text of which a statement may ask what is so, and whose values are neither
+// found nor shown.
 func anyColumn(col *Column, f *columnT, at place) {
 	for key, given := range map[string]bool{"outside": f.Outside != "", "offgrid": f.Offgrid != "", "other": f.Other != ""} {
 		if given {
@@ -81,8 +82,9 @@ type Found struct {
 	Null   bool
 }
 
-// With returns the table as a statement sees it that knows some values of its open columns, and asks things of its texts: the readings, in the
-// order of their names, come behind its columns. Releases that the policy declares are over the table as it stands, and not of it.
+// With returns the table as a statement sees it that knows some values of its open columns, and asks things of its
+// texts: the readings, in the order of their names, come behind its columns. Releases that the policy declares are over
+// the table as it stands, and not of it.
 func (t *Table) With(found map[*Column]Found, readings ...*Column) *Table {
 	own := *t
 	own.Opened, own.Releases, own.Columns, own.Keys = true, nil, make([]*Column, len(t.Columns)), make([]*Column, len(t.Keys))
@@ -107,8 +109,8 @@ func (t *Table) With(found map[*Column]Found, readings ...*Column) *Table {
 	return &own
 }
 
-// WithProduct returns the table with one more open column, whose values are the combinations of the cells of some columns,
-// written as numbers with commas.
+// WithProduct returns the table with one more open column, whose values are the combinations of the cells of some
+// columns, written as numbers with commas.
 func (t *Table) WithProduct(columns []*Column) *Table {
 	own := t.With(nil)
 	names := make([]string, len(columns))

@@ -47,8 +47,8 @@ func DisableUser(path, name string, disabled bool) error {
 	})
 }
 
-// RemoveUser takes a user out of a policy, her budgets and her membership of a group too. What the ledger knows of her stays: whoever is
-// added by that name again has spent what she had.
+// RemoveUser takes a user out of a policy, her budgets and her membership of a group too. What the ledger knows of her
+// stays: whoever is added by that name again has spent what she had.
 func RemoveUser(path, name string) error {
 	return changed(path, name, func(data []byte, root *yaml.Node) ([]byte, error) {
 		top := place{node: root}
@@ -73,7 +73,8 @@ func RemoveUser(path, name string) error {
 	})
 }
 
-// changed edits a policy file in which a user is; edit may be nil, to look alone. Where the file passed before, it must pass afterwards.
+// changed edits a policy file in which a user is; edit may be nil, to look alone. Where the file passed before, it must
+// pass afterwards.
 func changed(path, name string, edit func([]byte, *yaml.Node) ([]byte, error)) error {
 	data, err := load(path)
 	if err != nil {
@@ -117,7 +118,8 @@ func userEntry(root *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// asTree returns the text that an edit makes where that says what the tree, which has been changed, says; else the tree's own.
+// asTree returns the text that an edit makes where that says what the tree, which has been changed, says; else the
+// tree's own.
 func asTree(root *yaml.Node, edited func() []byte) ([]byte, error) {
 	whole, err := encoded(root)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPasswordsOfOthers: a password for a user who logs in by something else is refused, and the file stays one that passes: a proxy that
-// starts again must not find a policy that it refuses.
+// TestPasswordsOfOthers: a password for a user who logs in by something else is refused, and the file stays one that
+// passes: a proxy that starts again must not find a policy that it refuses.
 func TestPasswordsOfOthers(t *testing.T) {
 	text := regexp.MustCompile(`(?m)^server:.*\n(  .*\n)*`).ReplaceAllString(strings.Replace(base(t), "users:\n", "users:\n  - {name: carol, login: ldap}\n", 1),
 		"server:\n  login:\n    ldap: {url: \"ldaps://ldap.example.org\", bind: \"uid={user},dc=example\"}\n")
@@ -33,7 +33,8 @@ func TestPasswordsOfOthers(t *testing.T) {
 			t.Errorf("user %s of a user who logs in by a directory: %v", name, err)
 		}
 	}
-	// A directory takes names that differ in case, or in the spaces around and within them, for the same (RFC 4519: caseIgnoreMatch).
+	// A directory takes names that differ in case, or in the spaces around and within them, for the same (RFC 4519:
+	// caseIgnoreMatch).
 	for _, same := range []string{"Carol", "CAROL"} {
 		twice := strings.Replace(text, "users:\n", "users:\n  - {name: dave, login: ldap, identity: \""+same+"\"}\n", 1)
 		if _, err := Parse([]byte(twice), "policy.yaml"); err == nil || !strings.Contains(err.Error(), "two budgets") {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPeople edits files of several layouts: who is removed is gone from users, groups and budgets, who is disabled says so, and the rest is
-// as it was, to the byte where the lists are laid out in lines.
+// TestPeople edits files of several layouts: who is removed is gone from users, groups and budgets, who is disabled
+// says so, and the rest is as it was, to the byte where the lists are laid out in lines.
 func TestPeople(t *testing.T) {
 	v := mustVerifier(t, "x")
 	line := func(name string) string {
@@ -85,7 +85,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// TestLogins: a user has one way in, which is there; nobody else's identity; and what passwords and tokens go to is encrypted.
+// TestLogins: a user has one way in, which is there; nobody else's identity; and what passwords and tokens go to is
+// encrypted.
 func TestLogins(t *testing.T) {
 	good := strings.Replace(base(t), "users:\n", `users:
   - {name: carol, login: ldap, identity: c.jones}
@@ -126,7 +127,8 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestReadForLedger: who looks after the ledger needs no variable that names something else, such as the database's password; serve does.
+// TestReadForLedger: who looks after the ledger needs no variable that names something else, such as the database's
+// password; serve does.
 func TestReadForLedger(t *testing.T) {
 	for _, url := range []string{"postgres://proxy:${DPPROXY_TEST_UNSET}@127.0.0.1/prod", "${DPPROXY_TEST_UNSET}"} {
 		text := regexp.MustCompile(`(?m)^backend:.*\n(  .*\n)*`).ReplaceAllLiteralString(base(t), "backend: {url: \""+url+"\"}\n")

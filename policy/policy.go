@@ -282,8 +282,9 @@ func (d *Dataset) Budget(user string) (Budget, bool) {
 	return b, ok
 }
 
-// RhoOf is the ρ that a statement's ε buys: ε²/2, and of a dataset of either accountant no larger a share of a limit than ε is of the
-// limit's ε. So an ε is worth as many statements there as under pure at the least, and as many as under zcdp.
+// RhoOf is the ρ that a statement's ε buys: ε²/2, and of a dataset of either accountant no larger a share of a limit
+// than ε is of the limit's ε. So an ε is worth as many statements there as under pure at the least, and as many as
+// under zcdp.
 func (d *Dataset) RhoOf(e privacy.Epsilon, limit privacy.Cost) privacy.Rho {
 	rho := e.Rho()
 	if d.Accountant != privacy.Either || limit.Epsilon.Micro() <= 0 {

@@ -28,9 +28,9 @@ func Read(path string) (*Policy, error) {
 	return Parse(data, path)
 }
 
-// ReadForLedger reads and checks a file for who looks after its ledger and nothing else: environment variables that are not set (a
-// password of the database, a service's credentials) may stay so, but for those that name the ledger. Where they are used is then not what serve
-// would use.
+// ReadForLedger reads and checks a file for who looks after its ledger and nothing else: environment variables that are
+// not set (a password of the database, a service's credentials) may stay so, but for those that name the ledger. Where
+// they are used is then not what serve would use.
 func ReadForLedger(path string) (*Policy, error) {
 	data, err := load(path)
 	if err != nil {
@@ -39,8 +39,8 @@ func ReadForLedger(path string) (*Policy, error) {
 	return parse(data, path, true)
 }
 
-// load reads a file to one byte more than Parse takes. Where somebody wrote meanwhile that is an error: the first half of a
-// policy may be one that passes, and lacks the rest.
+// load reads a file to one byte more than Parse takes. Where somebody wrote meanwhile that is an error: the first half
+// of a policy may be one that passes, and lacks the rest.
 func load(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -227,7 +227,8 @@ var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// elsewhere is expand where what is named is not the ledger's: for who looks after that alone, a variable that is not set is anything.
+// elsewhere is expand where what is named is not the ledger's: for who looks after that alone, a variable that is not
+// set is anything.
 func (c *checker) elsewhere(text string, at place, what string) string {
 	if c.ledgerAlone {
 		text = variable.ReplaceAllStringFunc(text, func(use string) string {

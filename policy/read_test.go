@@ -77,8 +77,8 @@ func TestReadBase(t *testing.T) {
 	}
 }
 
-// TestRule6DeltaIsSpentOnce: under zcdp and either, where keys can be found, one half of delta buys rho and the other half is there for
-// them; where none can, all of it buys rho. Under pure all of it is there for keys.
+// TestRule6DeltaIsSpentOnce: under zcdp and either, where keys can be found, one half of delta buys rho and the other
+// half is there for them; where none can, all of it buys rho. Under pure all of it is there for keys.
 func TestRule6DeltaIsSpentOnce(t *testing.T) {
 	discover := strings.NewReplacer("{name: sex, type: text, domain: {values: [Female, Male]}, outside: other}", "{name: sex, type: text, domain: {values: [Female, Male]}, outside: other}\n          - {name: zip, type: text, keys: discover}")
 	large := strings.NewReplacer("    accountant:", "    large_products: threshold\n    accountant:")
@@ -114,7 +114,8 @@ func TestRule6DeltaIsSpentOnce(t *testing.T) {
 	}
 }
 
-// TestRhoOf: under either an epsilon buys no larger a share of rho than it is of the limit's epsilon, and EpsilonFor is the least that does.
+// TestRhoOf: under either an epsilon buys no larger a share of rho than it is of the limit's epsilon, and EpsilonFor is
+// the least that does.
 func TestRhoOf(t *testing.T) {
 	limit := privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6), Rho: privacy.PicoRho(24_360_000_000)}
 	d := &Dataset{Accountant: privacy.Either}

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// A column of `domain: any` holds texts that nobody declared and that are never shown nor found. A statement may ask what is so of them
-// (docs/adr/0145): each thing that it asks is a Reading, a total function of one text, and a column of the table for that statement
-// (With). Of
+// A column of `domain: any` holds texts that nobody declared and that are never shown nor found. A statement may ask
+// what is so of them (docs/adr/0145): each thing that it asks is a Reading, a total function of one text, and a column
+// of the table for that statement (With). Of
 //
 //	SELECT count(*) FROM orders WHERE note NOT LIKE '%late%'
 //
@@ -26,7 +26,8 @@ const (
 // Reading is a function of a text: its parts, applied one after the other. The empty one is the text itself.
 type Reading []Part
 
-// Part is a function of a text and constants. Each is total, and the same function of the text on every engine (rewrite/reading.go).
+// Part is a function of a text and constants. Each is total, and the same function of the text on every engine
+// (rewrite/reading.go).
 type Part struct {
 	Word   Word
 	From   int    // Cut: its first character, from 1 on; Field: which one, from 1 on
@@ -124,7 +125,8 @@ func (r Reading) Folds() bool {
 	return slices.ContainsFunc(r, func(p Part) bool { return p.Word == Lower || p.Word == Upper })
 }
 
-// Cuts tells whether it may be another for a text than for the text's first MaxTextLength characters: not where it hangs on some of the first alone.
+// Cuts tells whether it may be another for a text than for the text's first MaxTextLength characters: not where it
+// hangs on some of the first alone.
 func (r Reading) Cuts() bool {
 	if len(r) == 0 { // what it equals is a constant, and shorter
 		return false
@@ -148,7 +150,8 @@ const (
 	AnyOne   rune = -2
 )
 
-// Pattern reads a pattern of LIKE with \ as its escape; not ok: it ends with one. Of neighbouring wildcards one is left.
+// Pattern reads a pattern of LIKE with \ as its escape; not ok: it ends with one. Of neighbouring wildcards one is
+// left.
 func Pattern(text string) (list []rune, ok bool) {
 	escaped := false
 	for _, c := range text {
@@ -170,7 +173,8 @@ func Pattern(text string) (list []rune, ok bool) {
 	return list, !escaped
 }
 
-// newReading makes the column that a reading of a column of `domain: any` is; tables of a statement have copies of it (With).
+// newReading makes the column that a reading of a column of `domain: any` is; tables of a statement have copies of it
+// (With).
 func newReading(of *Column, r Reading) *Column {
 	c := &Column{Table: of.Table, Name: r.Of(of.Name), Type: r.Type(), Typmod: -1, Nulls: of.Nulls, Outside: OutsideOther, Reading: r, Beside: of}
 	rules := Rules{Nulls: of.Nulls, Outside: OutsideClamp}
@@ -204,5 +208,6 @@ func (c *Column) Longest() int {
 	return MaxKeyLength
 }
 
-// Made tells a column of a statement's own table that the database has none of: combinations of others, or what is asked of a text.
+// Made tells a column of a statement's own table that the database has none of: combinations of others, or what is
+// asked of a text.
 func (c *Column) Made() bool { return len(c.Product) > 0 || c.Reading != nil }

@@ -38,8 +38,9 @@ type Table struct {
 	Opened         bool       // made by With, for one statement
 }
 
-// Via finds a row's unit in another table of the dataset: that of the row whose Key equals this row's Column. Key must be
-// unique there, by a constraint that is read in the leaf's own transaction: else one unit's rows would move another's.
+// Via finds a row's unit in another table of the dataset: that of the row whose Key equals this row's Column. Key must
+// be unique there, by a constraint that is read in the leaf's own transaction: else one unit's rows would move
+// another's.
 type Via struct {
 	Column string // source column here
 	Table  *Table
@@ -53,9 +54,9 @@ type Derivation interface {
 	Meaning() []byte // canonical: what the rows are, the inputs' fingerprints included
 }
 
-// View is a SELECT that the owner gave as source (docs/adr/0019). Trusted: it is sent as she wrote it, and what it promises
-// is hers. Else package planner analyses it over the dataset's tables, as it would an analyst's sub-query, and it is never
-// sent.
+// View is a SELECT that the owner gave as source (docs/adr/0019). Trusted: it is sent as she wrote it, and what it
+// promises is hers. Else package planner analyses it over the dataset's tables, as it would an analyst's sub-query, and
+// it is never sent.
 type View struct {
 	Text         string
 	Trusted      bool
@@ -202,8 +203,8 @@ func (a *Appends) Closed(at time.Time) int {
 	return int(max(0, today-day(d.Min)) / d.Step.Whole)
 }
 
-// Base lists the tables of the policy whose rows t's rows come from, each once: t itself, its derivation's, and those that
-// the units are found through.
+// Base lists the tables of the policy whose rows t's rows come from, each once: t itself, its derivation's, and those
+// that the units are found through.
 func (t *Table) Base() []*Table {
 	var list []*Table
 	var add func(t *Table)

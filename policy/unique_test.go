@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUniqueKeys: names and lists of names, of join keys, columns with a domain and the columns that lead to units; the unit's
-// own column is left out.
+// TestUniqueKeys: names and lists of names, of join keys, columns with a domain and the columns that lead to units; the
+// unit's own column is left out.
 func TestUniqueKeys(t *testing.T) {
 	const at = "        max_rows_per_unit: 10\n"
 	with := func(unique string) string {
@@ -35,7 +35,8 @@ func TestUniqueKeys(t *testing.T) {
 	}
 }
 
-// TestRule3OrderOfRows: what decides which of a unit's rows are counted is part of a table's meaning, where units have rows.
+// TestRule3OrderOfRows: what decides which of a unit's rows are counted is part of a table's meaning, where units have
+// rows.
 func TestRule3OrderOfRows(t *testing.T) {
 	one := fingerprint(t, base(t), "visits")
 	if !strings.Contains(string(one), `"order" "`+RowOrder+`" "false"`) {

@@ -47,7 +47,8 @@ func AddUser(path, name, verifier string, admin bool) error {
 	return replaceFile(path, changed)
 }
 
-// passesStill tells that a file that passed before passes afterwards: of a user who logs in by something else a password is refused.
+// passesStill tells that a file that passed before passes afterwards: of a user who logs in by something else a
+// password is refused.
 func passesStill(data, changed []byte, path string) error {
 	if _, before := Parse(data, path); before != nil {
 		return nil
@@ -240,8 +241,8 @@ func hasUser(data []byte, name, verifier string) error {
 	return nil
 }
 
-// replaceFile puts text in the place of a file, whole or not at all, with the file's own mode and owner: a service that runs as
-// another user than the operator must still be able to read it.
+// replaceFile puts text in the place of a file, whole or not at all, with the file's own mode and owner: a service that
+// runs as another user than the operator must still be able to read it.
 func replaceFile(path string, text []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -27,8 +27,8 @@ const (
 )
 
 // Value is one SQL value: nil for NULL, bool, int64 (all integer types), float64 (real, double precision), string
-// (text, varchar, name, char, uuid and every type not named here), Numeric, Date, Timestamp, Timestamptz, Time, Interval, or
-// []Value (arrays). Nothing else.
+// (text, varchar, name, char, uuid and every type not named here), Numeric, Date, Timestamp, Timestamptz, Time,
+// Interval, or []Value (arrays). Nothing else.
 type Value any
 
 // Numeric is the decimal Coefficient · 10^−Scale, Scale being the digits shown after the point.

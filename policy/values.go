@@ -158,7 +158,8 @@ func FormatValue(t Type, v Value) string {
 // steps in words: dates and times step in these.
 var units = map[string]int64{"second": 1000000, "minute": 60 * 1000000, "hour": 3600 * 1000000, "day": dayMicros, "week": 7 * dayMicros}
 
-// ParseStep reads the step of an ordered domain: a number for numbers, "1 day", "15 minutes" or "1 second" for dates and times.
+// ParseStep reads the step of an ordered domain: a number for numbers, "1 day", "15 minutes" or "1 second" for dates
+// and times.
 func ParseStep(t Type, text string) (Step, error) {
 	switch {
 	case t.Integer():

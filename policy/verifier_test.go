@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestVerifierRFC7677 checks the verifier against the exchange printed in RFC 7677 §3: it must accept the client's proof
-// and give the server's signature.
+// TestVerifierRFC7677 checks the verifier against the exchange printed in RFC 7677 §3: it must accept the client's
+// proof and give the server's signature.
 func TestVerifierRFC7677(t *testing.T) {
 	decode := func(s string) []byte {
 		raw, err := base64.StdEncoding.DecodeString(s)

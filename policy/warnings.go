@@ -139,8 +139,8 @@ func (p *Policy) budgetsOf(user string) (list []string) {
 	return list
 }
 
-// ownerNotes says of each who sees what others ask, and has a budget, what holds for her: others' choices hang on their answers, so that
-// her budget alone does not bound what she learns (privacy rule 1).
+// ownerNotes says of each who sees what others ask, and has a budget, what holds for her: others' choices hang on their
+// answers, so that her budget alone does not bound what she learns (privacy rule 1).
 func (p *Policy) ownerNotes() (notes []string) {
 	for _, u := range p.Users {
 		sees := ""

@@ -22,10 +22,10 @@ const (
 
 // Watch follows a policy file until ctx ends. The file is read at the start (it may have changed since the caller read
 // it), after each change and at each signal; a policy that passes is handed to onChange, which compares digests. A file
-// that cannot be read, in time or at all, or does not pass, and an error of onChange, go to onError, and whatever was in force stays in
-// force. The directory is watched rather than the file, so that a rename over it is seen, and so is a swapped symbolic
-// link. Calls of onChange are made one after the other: what one waits for may end with its context, which is over when the file
-// holds another policy.
+// that cannot be read, in time or at all, or does not pass, and an error of onChange, go to onError, and whatever was
+// in force stays in force. The directory is watched rather than the file, so that a rename over it is seen, and so is a
+// swapped symbolic link. Calls of onChange are made one after the other: what one waits for may end with its context,
+// which is over when the file holds another policy.
 func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange func(context.Context, *Policy) error, onError func(error)) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {

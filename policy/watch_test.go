@@ -188,8 +188,8 @@ func TestWatchRefusedPolicy(t *testing.T) {
 	<-done
 }
 
-// TestWatchWaits: what waits for a policy ends when the file holds another, is left alone when it holds the same or nothing that
-// passes, and never runs beside another.
+// TestWatchWaits: what waits for a policy ends when the file holds another, is left alone when it holds the same or
+// nothing that passes, and never runs beside another.
 func TestWatchWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	swap(t, path, withCap(t, "20"))

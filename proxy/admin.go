@@ -15,12 +15,12 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
-// The operator's pages, on an address of their own without a password: /metrics; /livez, that the process serves; /readyz and
-// /healthz, that whatever a question needs answers too: 200 and "ok", or 503 and which part does not. Nothing here depends on
-// private rows, or on what anybody asked: that a database is down is seen by every analyst.
+// The operator's pages, on an address of their own without a password: /metrics; /livez, that the process serves;
+// /readyz and /healthz, that whatever a question needs answers too: 200 and "ok", or 503 and which part does not.
+// Nothing here depends on private rows, or on what anybody asked: that a database is down is seen by every analyst.
 
-// Part is one thing that dpproxy needs: the private database, the ledger, the sandbox; or, aside, what no question waits for: the
-// directory that judges log-ins, the place of the next snapshot.
+// Part is one thing that dpproxy needs: the private database, the ledger, the sandbox; or, aside, what no question
+// waits for: the directory that judges log-ins, the place of the next snapshot.
 type Part struct {
 	Name  string
 	Err   error     // nil: it answers
@@ -31,8 +31,8 @@ type Part struct {
 // Health looks at all parts, within the context's time.
 type Health func(ctx context.Context) []Part
 
-// A look is shared by all who ask within lookAgain, so that probes cost the parts one question in that time, however many
-// come, and ends after lookFor.
+// A look is shared by all who ask within lookAgain, so that probes cost the parts one question in that time, however
+// many come, and ends after lookFor.
 const (
 	lookAgain = time.Second
 	lookFor   = 4 * time.Second

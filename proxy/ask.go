@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// How a message asks the pipeline, and what ends the wait for its answer: SELECT count(*) FROM visits is answered at once where its answer is kept, and else by a goroutine
-// of its own, which goes on when the client has gone.
+// How a message asks the pipeline, and what ends the wait for its answer: SELECT count(*) FROM visits is answered at
+// once where its answer is kept, and else by a goroutine of its own, which goes on when the client has gone.
 
 // interruptible is a context that a cancel request, or the end of the connection, ends.
 type interruptible struct {
@@ -26,8 +26,9 @@ type interruptible struct {
 	cancel context.CancelCauseFunc
 }
 
-// cancelable runs f so that a cancel request, or the end of the connection, ends its waits. What f has begun ends with it; where all of it was answered at once
-// there is nothing to end, and the next message has the same context: it takes as long to make one as to find an answer that is kept.
+// cancelable runs f so that a cancel request, or the end of the connection, ends its waits. What f has begun ends with
+// it; where all of it was answered at once there is nothing to end, and the next message has the same context: it takes
+// as long to make one as to find an answer that is kept.
 func (c *session) cancelable(f func(context.Context) error) error {
 	if c.spare.ctx == nil || c.spare.ctx.Err() != nil {
 		c.spare.ctx, c.spare.cancel = context.WithCancelCause(c.server.base)
@@ -66,7 +67,8 @@ func (c *session) current() *pipeline.Session {
 	return view
 }
 
-// standing is current but for the cursors, each message's portal among them, which nothing that is answered at once is of.
+// standing is current but for the cursors, each message's portal among them, which nothing that is answered at once is
+// of.
 func (c *session) standing() *pipeline.Session {
 	statements := c.preparedList()
 	if c.view == nil || c.viewed != c.settings.Epoch() || !slices.Equal(c.view.Prepared, statements) {
@@ -94,8 +96,9 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() {}
 }
 
-// atOnce is an answer that the pipeline keeps, or reads from what is held in microseconds: it is given without a slot, or anybody beside who would have to be waited
-// for, which takes longer than finding it. On a grid all answers go one way.
+// atOnce is an answer that the pipeline keeps, or reads from what is held in microseconds: it is given without a slot,
+// or anybody beside who would have to be waited for, which takes longer than finding it. On a grid all answers go one
+// way.
 func (c *session) atOnce(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool) {
 	if c.pace.grid > 0 || ctx.Err() != nil {
 		return pipeline.Result{}, false
@@ -107,8 +110,8 @@ func (c *session) atOnce(ctx context.Context, stmt parse.Statement, params []pol
 	return result, ok
 }
 
-// ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
-// itself goes on: what is paid is finished and saved.
+// ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The
+// work itself goes on: what is paid is finished and saved.
 func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	c.pace.owed = true
 	ctx, spanned := c.server.config.Spans.Statement(c.number(ctx), c.parse, c.database)
@@ -167,15 +170,15 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	}
 }
 
-// How long a statement that was refused because the ledger has another policy waits for that to come into force here, and how often it
-// looks.
+// How long a statement that was refused because the ledger has another policy waits for that to come into force here,
+// and how often it looks.
 const (
 	policyWithin = 5 * time.Second
 	policyLook   = 20 * time.Millisecond
 )
 
-// overtaken reports whether a statement was refused because the policy has changed, nothing charged, and is to be asked again under the one
-// that is in force now.
+// overtaken reports whether a statement was refused because the policy has changed, nothing charged, and is to be asked
+// again under the one that is in force now.
 func (c *session) overtaken(ctx context.Context, err error) bool {
 	if !errors.Is(err, pipeline.ErrPolicy) {
 		return false
@@ -202,8 +205,8 @@ func stateOf(err error) string {
 	return pgerror.Describe(err).SQLState
 }
 
-// cutShort is the error of a wait that has just ended on the grid: it leaves at once. Only here is that known: a limit that
-// comes as late as the answer ends nothing, and must not let the next answer go.
+// cutShort is the error of a wait that has just ended on the grid: it leaves at once. Only here is that known: a limit
+// that comes as late as the answer ends nothing, and must not let the next answer go.
 func (c *session) cutShort(ctx context.Context) error {
 	c.pace.cut = true
 	return interrupted(ctx)

@@ -102,8 +102,8 @@ func TestLoginRefusals(t *testing.T) {
 	}
 }
 
-// TestUnknownUsersLookLikeOthers is threat T59: for any name the exchange has the same frames of the same length, the same
-// iterations, a salt that stays; only the salt differs, and whoever guesses is slowed alike.
+// TestUnknownUsersLookLikeOthers is threat T59: for any name the exchange has the same frames of the same length, the
+// same iterations, a salt that stays; only the salt differs, and whoever guesses is slowed alike.
 func TestUnknownUsersLookLikeOthers(t *testing.T) {
 	b := start(t)
 	shape := func(i int, user, password string) (string, string) {

@@ -10,8 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
-// Renew reads the files of the server's certificate, also again: connections from then on are shown what is in them. Those that
-// are open keep theirs, which their logins are bound to. What cannot be used leaves the earlier one in force.
+// Renew reads the files of the server's certificate, also again: connections from then on are shown what is in them.
+// Those that are open keep theirs, which their logins are bound to. What cannot be used leaves the earlier one in
+// force.
 func (s *Server) Renew() error {
 	config, err := s.certificate()
 	if config == nil || err != nil {

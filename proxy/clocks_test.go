@@ -33,9 +33,9 @@ func clocks(t *testing.T, grid time.Duration, limits policy.Limits) (b *bench, r
 	return b, ran
 }
 
-// TestClocksAreAskedOnTheGrid: what follows a read of rows begins at a point of its grid, since a clock that it asks shows to
-// a microsecond when that was: the next statement of the message, of the pipeline, and another session's that has waited for
-// this one's place.
+// TestClocksAreAskedOnTheGrid: what follows a read of rows begins at a point of its grid, since a clock that it asks
+// shows to a microsecond when that was: the next statement of the message, of the pipeline, and another session's that
+// has waited for this one's place.
 func TestClocksAreAskedOnTheGrid(t *testing.T) {
 	const grid = 200 * time.Millisecond
 	for name, send := range map[string]func(b *bench, r, other *raw){

@@ -10,8 +10,8 @@ import (
 // command is a statement with what a session must know to run it itself.
 type command struct {
 	parse.Statement
-	// name is the variable of SET, SHOW and RESET, the savepoint, the prepared statement of PREPARE, EXECUTE and DEALLOCATE,
-	// the cursor of CLOSE, or what DISCARD drops. It is empty for ALL.
+	// name is the variable of SET, SHOW and RESET, the savepoint, the prepared statement of PREPARE, EXECUTE and
+	// DEALLOCATE, the cursor of CLOSE, or what DISCARD drops. It is empty for ALL.
 	name     string
 	value    string // of SET
 	standard bool   // SET … TO DEFAULT

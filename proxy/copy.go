@@ -18,7 +18,8 @@ import (
 
 // COPY (SELECT …) TO STDOUT is the SELECT, its rows written otherwise.
 
-// copyRows answers the SELECT of COPY. Columns that FORCE_QUOTE names must exist, which is seen before anything is charged.
+// copyRows answers the SELECT of COPY. Columns that FORCE_QUOTE names must exist, which is seen before anything is
+// charged.
 func (c *session) copyRows(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	if len(k.Copy.ForceQuote) > 0 {
 		shape := &prepared{}

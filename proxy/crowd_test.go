@@ -20,8 +20,8 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// TestPlainBytesBeforeTLS is threat T56: what is sent in plain behind an SSLRequest, however it is split into packets, is
-// never taken for something that came through TLS.
+// TestPlainBytesBeforeTLS is threat T56: what is sent in plain behind an SSLRequest, however it is split into packets,
+// is never taken for something that came through TLS.
 func TestPlainBytesBeforeTLS(t *testing.T) {
 	const seed = 56
 	t.Logf("seed %d", seed)
@@ -146,8 +146,8 @@ var slowKinds = []struct{ first, slowly []byte }{
 	{startupPacket(3<<16, "user", "alice", "database", "census"), bytes.Repeat([]byte("p\x00\x00\x20\x00SCRAM"), 40)},
 }
 
-// TestSlowClients is threat T61: a crowd of slow, silent, half-open and resetting clients keeps nobody out who logs in, and
-// leaves nothing behind.
+// TestSlowClients is threat T61: a crowd of slow, silent, half-open and resetting clients keeps nobody out who logs in,
+// and leaves nothing behind.
 func TestSlowClients(t *testing.T) {
 	crowd, lasting := threats.Length(300, 2000), time.Duration(threats.Length(2, 60))*time.Second
 	b := start(t, func(c *Config) { c.Limits.LoginTime = 3 * time.Second })
@@ -263,7 +263,8 @@ func (b *bench) slowClient(i int, stop chan struct{}) {
 	}
 }
 
-// TestReaderThatNeverReads: clients that take no answers are dropped, and what they asked for was answered: charges stay.
+// TestReaderThatNeverReads: clients that take no answers are dropped, and what they asked for was answered: charges
+// stay.
 func TestReaderThatNeverReads(t *testing.T) {
 	b := start(t)
 	b.config.Limits.WriteTime = 200 * time.Millisecond

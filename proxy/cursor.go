@@ -16,8 +16,9 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// Cursors. DECLARE draws the answer, pays for it and keeps it; FETCH and MOVE go about in what was kept, in any direction,
-// and neither draw nor pay. A cursor is a portal, so messages of the extended protocol find it by its name as well.
+// Cursors. DECLARE draws the answer, pays for it and keeps it; FETCH and MOVE go about in what was kept, in any
+// direction, and neither draw nor pay. A cursor is a portal, so messages of the extended protocol find it by its name
+// as well.
 
 // declare opens a cursor. Everything that can be refused is refused before the answer is drawn.
 func (c *session) declare(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
@@ -98,8 +99,8 @@ func (c *session) fetchCursor(ctx context.Context, k *command) (pipeline.Result,
 	return pipeline.Result{Columns: p.result.Columns, Rows: rows, Tag: "FETCH " + count}, nil
 }
 
-// tellComputed says that a cursor's answer is of other settings than those of its FETCH. PostgreSQL computes rows as they are fetched: `at::date` is the day in
-// the zone of then. Here they are drawn and paid for by DECLARE.
+// tellComputed says that a cursor's answer is of other settings than those of its FETCH. PostgreSQL computes rows as
+// they are fetched: `at::date` is the day in the zone of then. Here they are drawn and paid for by DECLARE.
 func (c *session) tellComputed(name string, p *portal) {
 	if p.under == nil {
 		return

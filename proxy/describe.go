@@ -49,7 +49,8 @@ func (c *session) describe(m *pgproto3.Describe) error {
 	return nil
 }
 
-// show notes what a client was told of the columns. Some (asyncpg, pgjdbc) ask once and read the rows of all later portals by it.
+// show notes what a client was told of the columns. Some (asyncpg, pgjdbc) ask once and read the rows of all later
+// portals by it.
 func (s *prepared) show(columns []sandbox.Column) { s.shown = &columns }
 
 func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
@@ -60,7 +61,8 @@ func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
 	c.describeRows(columns, formats)
 }
 
-// description is what the last columns that were told need on the wire: a client asks for rows of the same columns again and again.
+// description is what the last columns that were told need on the wire: a client asks for rows of the same columns
+// again and again.
 type description struct {
 	columns []sandbox.Column
 	formats []int16

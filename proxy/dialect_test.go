@@ -15,8 +15,8 @@ func (b *bench) speaks(t *testing.T, dialect string) {
 	b.policy.Store(p)
 }
 
-// TestDialectOfThePolicyInForce: a statement is read in the dialect of the policy that it is planned under: also the first one after a
-// change, and the rest of a message in the middle of which the policy changes.
+// TestDialectOfThePolicyInForce: a statement is read in the dialect of the policy that it is planned under: also the
+// first one after a change, and the rest of a message in the middle of which the policy changes.
 func TestDialectOfThePolicyInForce(t *testing.T) {
 	b := start(t)
 	columns := standardFixtures()["select 1"].columns

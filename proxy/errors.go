@@ -29,8 +29,8 @@ func errorResponse(f *pgerror.Failure, severity string) *pgproto3.ErrorResponse 
 	}
 }
 
-// staleStatement says that a prepared statement no longer fits what the client was told of it. Drivers know this error by
-// the routine of PostgreSQL that raises it (asyncpg, pgjdbc), and prepare again by themselves.
+// staleStatement says that a prepared statement no longer fits what the client was told of it. Drivers know this error
+// by the routine of PostgreSQL that raises it (asyncpg, pgjdbc), and prepare again by themselves.
 func staleStatement(what string) *pgerror.Failure {
 	f := pgerror.New("0A000", "cached plan must not change "+what).WithHint("Prepare the statement again.")
 	f.Routine = "RevalidateCachedQuery"

@@ -74,8 +74,8 @@ func (r *raw) play(name string, steps []step) {
 	}
 }
 
-// recordedFlows follow the recordings of psql, psycopg, asyncpg, pgjdbc, node-postgres and pgx against PostgreSQL, and go
-// where those do not.
+// recordedFlows follow the recordings of psql, psycopg, asyncpg, pgjdbc, node-postgres and pgx against PostgreSQL, and
+// go where those do not.
 var recordedFlows = map[string][]step{
 	"psql": {
 		one(query("begin;"), "C(BEGIN) Z(T)"),

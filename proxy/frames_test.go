@@ -46,8 +46,8 @@ func randomSession(t *testing.T, random *rand.Rand) (out []byte) {
 	return out
 }
 
-// TestRandomFrames is threat T53: sessions of random frames behind a good login neither hang nor panic, nor keep memory,
-// nor hurt another session.
+// TestRandomFrames is threat T53: sessions of random frames behind a good login neither hang nor panic, nor keep
+// memory, nor hurt another session.
 func TestRandomFrames(t *testing.T) {
 	const seed, workers = 53, 4
 	sessions := threats.Length(2000, 100_000)
@@ -114,8 +114,8 @@ func (b *bench) oneRandomSession(t *testing.T, worker int, random *rand.Rand) ti
 	return time.Since(begun)
 }
 
-// TestUnexpectedMessages is threat T54: in each phase of the login any message but the expected ones ends the connection,
-// and a second start-up packet makes nobody of the user that it names.
+// TestUnexpectedMessages is threat T54: in each phase of the login any message but the expected ones ends the
+// connection, and a second start-up packet makes nobody of the user that it names.
 func TestUnexpectedMessages(t *testing.T) {
 	b := start(t)
 	messages := [][]byte{startupPacket(3<<16, "user", "grafana", "database", "census"), short(codeSSL), short(codeGSS), short(codeCancel)}
@@ -192,7 +192,8 @@ func optionTexts(random *rand.Rand) (list []string) {
 	return list
 }
 
-// TestOptionsAtStartup is threat T55: whatever stands in the start-up packet is answered at once, by a session or by one error.
+// TestOptionsAtStartup is threat T55: whatever stands in the start-up packet is answered at once, by a session or by
+// one error.
 func TestOptionsAtStartup(t *testing.T) {
 	const seed = 55
 	t.Logf("seed %d", seed)

@@ -23,7 +23,8 @@ type gate struct {
 // earlyBound is how many there may be.
 type earlyBound struct{ inAll, fromAddress int }
 
-// early bounds connections that have not logged in by how many sessions the policy gives a user: a pool of hers opens them all at once, from one address.
+// early bounds connections that have not logged in by how many sessions the policy gives a user: a pool of hers opens
+// them all at once, from one address.
 func (l Limits) early(current func() *policy.Policy) func() earlyBound {
 	return func() earlyBound {
 		b := earlyBound{l.Early, l.EarlyPerAddress}

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestPoolsBeginAtOnce: as many connections wait for their login from one address as one user may have sessions, and as the policy says at the time; beyond
-// them the oldest goes.
+// TestPoolsBeginAtOnce: as many connections wait for their login from one address as one user may have sessions, and as
+// the policy says at the time; beyond them the oldest goes.
 func TestPoolsBeginAtOnce(t *testing.T) {
 	p := &policy.Policy{}
 	gate := newGate(Limits{}.early(func() *policy.Policy { return p }))

@@ -77,8 +77,8 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 }
 
-// TestSavepointsAreKept: the settings that savepoints would bring back count as the user's, and no longer once they are gone; savepoints
-// over which nothing is set take little.
+// TestSavepointsAreKept: the settings that savepoints would bring back count as the user's, and no longer once they are
+// gone; savepoints over which nothing is set take little.
 func TestSavepointsAreKept(t *testing.T) {
 	b := start(t)
 	b.limit(t, policy.Limits{Connections: 100, UserConnections: 100, UserStatements: 64, UserMemory: 4 << 20})
@@ -171,8 +171,8 @@ func TestLostClient(t *testing.T) {
 	}
 }
 
-// TestContextsAreGivenOn: a message that was answered at once leaves its context to the next one; one that has begun something ends it, and what a cancel request or
-// the server's end has ended is not given on.
+// TestContextsAreGivenOn: a message that was answered at once leaves its context to the next one; one that has begun
+// something ends it, and what a cancel request or the server's end has ended is not given on.
 func TestContextsAreGivenOn(t *testing.T) {
 	base, abort := context.WithCancelCause(t.Context())
 	c := &session{server: &Server{base: base}}

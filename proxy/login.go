@@ -26,8 +26,8 @@ const (
 	keyBytes32 = 32
 )
 
-// patientWriter gives writes a deadline once the login is over. It is moved when an eighth of it has gone by and not at each write: a session that
-// answers in microseconds would else set a timer for each answer.
+// patientWriter gives writes a deadline once the login is over. It is moved when an eighth of it has gone by and not at
+// each write: a session that answers in microseconds would else set a timer for each answer.
 type patientWriter struct {
 	conn  net.Conn
 	limit time.Duration // 0: the connection's deadline holds
@@ -264,8 +264,8 @@ func (c *session) linger() {
 
 const lingerTime = 200 * time.Millisecond
 
-// logPanic tells the operator where a panic was, and not with what: its value and the arguments of the functions may hold
-// what no log may.
+// logPanic tells the operator where a panic was, and not with what: its value and the arguments of the functions may
+// hold what no log may.
 func (s *Server) logPanic(ctx context.Context, value any, where string) {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])

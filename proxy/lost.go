@@ -9,9 +9,9 @@ import (
 // lostTick is how often the server looks whether the clients of statements that run are still there.
 const lostTick = 250 * time.Millisecond
 
-// endLost ends, until stop is closed, the waits of sessions whose client has closed its connection or lost it: a session that works reads
-// nothing from it. What the client sent before it went is left unread. One goroutine looks for all of them, so that a statement that
-// takes microseconds costs no timer.
+// endLost ends, until stop is closed, the waits of sessions whose client has closed its connection or lost it: a
+// session that works reads nothing from it. What the client sent before it went is left unread. One goroutine looks for
+// all of them, so that a statement that takes microseconds costs no timer.
 func (s *Server) endLost(stop <-chan struct{}) {
 	tick := time.NewTicker(lostTick)
 	defer tick.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// Metrics count what happens. Nothing in them depends on private rows: no sizes, no durations, no answers. One number does by rule 5
-// alone, which wants an operator to hear of it: how many paid queries failed, a deadline's too.
+// Metrics count what happens. Nothing in them depends on private rows: no sizes, no durations, no answers. One number
+// does by rule 5 alone, which wants an operator to hear of it: how many paid queries failed, a deadline's too.
 type Metrics struct {
 	registry    *prometheus.Registry
 	connections prometheus.Gauge

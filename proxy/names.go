@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// namesFor reads what is needed to write named objects of columns in binary: the sandbox gives their names alone. Catalogs
-// hold what the policy says and nothing of the private data, so this is free.
+// namesFor reads what is needed to write named objects of columns in binary: the sandbox gives their names alone.
+// Catalogs hold what the policy says and nothing of the private data, so this is free.
 func (c *session) namesFor(ctx context.Context, columns []sandbox.Column, formats []int16) (encoding.ObjectNames, error) {
 	var names encoding.ObjectNames
 	for i, column := range columns {

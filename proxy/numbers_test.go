@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
-// TestRequestNumbers: what is asked of the pipeline for a message has a number of its own, which the message's error tells, and no error tells that of a
-// message before.
+// TestRequestNumbers: what is asked of the pipeline for a message has a number of its own, which the message's error
+// tells, and no error tells that of a message before.
 func TestRequestNumbers(t *testing.T) {
 	b := start(t)
 	fails := b.pipeline.fixtures["select 1"]

@@ -44,8 +44,8 @@ func (c *session) forget(bytes int64) {
 	_ = c.server.workers.Keep(c.user, -bytes, 0) // less is always granted
 }
 
-// keepRows counts the rows that a portal has drawn. Without room for them it has none; they are free when they are asked for
-// again.
+// keepRows counts the rows that a portal has drawn. Without room for them it has none; they are free when they are
+// asked for again.
 func (c *session) keepRows(p *portal) error {
 	if !p.result.Rows.Valid() {
 		return nil

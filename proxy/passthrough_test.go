@@ -25,9 +25,9 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// passThrough answers every statement by sending it, as it stands, to a PostgreSQL server, one connection for each session.
-// It shows the protocol of a session under programs that nobody here wrote; of privacy or SQL it shows nothing. It is a
-// Pipeline of tests only, and runs only in a session that overlayFor changed.
+// passThrough answers every statement by sending it, as it stands, to a PostgreSQL server, one connection for each
+// session. It shows the protocol of a session under programs that nobody here wrote; of privacy or SQL it shows
+// nothing. It is a Pipeline of tests only, and runs only in a session that overlayFor changed.
 type passThrough struct {
 	url    func(user, database string) string
 	server *Server
@@ -57,7 +57,8 @@ var copiedTable = regexp.MustCompile(`(?is)^copy\s+((?:"[^"]*"|[\w.])+)\s*(?:\((
 // remarks finds comments before a statement.
 var remarks = regexp.MustCompile(`(?s)^(?:\s|--[^\n]*\n|/\*.*?\*/)+`)
 
-// asSent is what the session asks of a pipeline, which goes by the statement's tree: the arguments of EXECUTE, the rows of COPY.
+// asSent is what the session asks of a pipeline, which goes by the statement's tree: the arguments of EXECUTE, the rows
+// of COPY.
 func asSent(text string) string {
 	text = remarks.ReplaceAllString(text, "")
 	if m := executed.FindStringSubmatch(text); m != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// Portals: a prepared statement with its parameters, which Bind makes, Execute draws once and then reads on from, so many rows at a time. Cursors are portals
-// too (cursor.go).
+// Portals: a prepared statement with its parameters, which Bind makes, Execute draws once and then reads on from, so
+// many rows at a time. Cursors are portals too (cursor.go).
 
-// portal is a statement with its parameters. Its answer is drawn once, at the first Execute; later ones go on in the kept
-// rows.
+// portal is a statement with its parameters. Its answer is drawn once, at the first Execute; later ones go on in the
+// kept rows.
 type portal struct {
 	number  uint64
 	stmt    *prepared
@@ -42,7 +42,8 @@ type portal struct {
 	under   *pipeline.Session // of DECLARE: what it was computed under, until FETCH has said that the settings are others since
 }
 
-// bind answers Bind: it reads the parameters that a client sends, by the types that it was told, and opens a portal with them.
+// bind answers Bind: it reads the parameters that a client sends, by the types that it was told, and opens a portal
+// with them.
 func (c *session) bind(m *pgproto3.Bind) error {
 	stmt := c.statements[m.PreparedStatement]
 	if stmt == nil {
@@ -183,7 +184,8 @@ func (c *session) drawOnce(ctx context.Context, p *portal) error {
 	return c.keepRows(p)
 }
 
-// unchanged refuses a portal whose columns are no longer those that Bind found, before anything is charged for it: settings, or the policy, may have changed since.
+// unchanged refuses a portal whose columns are no longer those that Bind found, before anything is charged for it:
+// settings, or the policy, may have changed since.
 func (c *session) unchanged(ctx context.Context, p *portal) error {
 	if err := c.may(p.stmt.command.Kind); err != nil {
 		return err

@@ -17,8 +17,9 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// Prepared statements, which Parse makes in the extended protocol and PREPARE as a statement (named.go). The types of parameters and columns are found
-// when one is made, and again where the policy, or the settings that they hang on, have changed since.
+// Prepared statements, which Parse makes in the extended protocol and PREPARE as a statement (named.go). The types of
+// parameters and columns are found when one is made, and again where the policy, or the settings that they hang on,
+// have changed since.
 
 // prepared is a statement of the extended protocol.
 type prepared struct {
@@ -97,8 +98,9 @@ func (c *session) mayPrepare() error {
 	return nil
 }
 
-// analyse has the literals of a statement read as the settings are now, for all its executions: '03/04/2024' is in March or in April by the DateStyle of
-// PREPARE. As in PostgreSQL a statement is analysed again where search_path has changed, and other settings leave it as it is.
+// analyse has the literals of a statement read as the settings are now, for all its executions: '03/04/2024' is in
+// March or in April by the DateStyle of PREPARE. As in PostgreSQL a statement is analysed again where search_path has
+// changed, and other settings leave it as it is.
 func (c *session) analyse(stmt *prepared, asked *parse.Statement) {
 	if now := c.settings.Typed(); asked.Literals == nil || !slices.Equal(stmt.path, now.SearchPath) {
 		stmt.path, asked.Literals = now.SearchPath, now.Reading(time.Now())
@@ -136,8 +138,8 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	return nil
 }
 
-// namedColumns are the columns of a cursor or prepared statement as it stands now; nil where there is none of that name,
-// which its execution will say.
+// namedColumns are the columns of a cursor or prepared statement as it stands now; nil where there is none of that
+// name, which its execution will say.
 func (c *session) namedColumns(k *command) []sandbox.Column {
 	if k.Kind == parse.KindExecute {
 		if stmt := c.statements[k.name]; stmt != nil {
@@ -219,7 +221,8 @@ func (c *session) inferAgain(ctx context.Context, stmt *prepared) error {
 	return nil
 }
 
-// readAgain reads a prepared statement in its dialect by the names of the dataset as it is now, where it was read by others.
+// readAgain reads a prepared statement in its dialect by the names of the dataset as it is now, where it was read by
+// others.
 func (c *session) readAgain(stmt *prepared) error {
 	if stmt.read.dataset == nil || stmt.read.dataset == c.dataset {
 		return nil

@@ -25,10 +25,10 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// Pricer tells which statements of a script would be answered, by what, at what cost and with what error. It plans each as
-// a session would, with the user's own settings, history and balance, and stops there: nothing is charged, and the private
-// database is not known to it. What one statement would buy, the next ones hold, unless Each.
-// Each statement is a message of its own, as psql sends them. A refusal ends no block: the statements behind it are priced as if it had
+// Pricer tells which statements of a script would be answered, by what, at what cost and with what error. It plans each
+// as a session would, with the user's own settings, history and balance, and stops there: nothing is charged, and the
+// private database is not known to it. What one statement would buy, the next ones hold, unless Each. Each statement is
+// a message of its own, as psql sends them. A refusal ends no block: the statements behind it are priced as if it had
 // not been there, so that one run names all that is refused.
 type Pricer struct {
 	Policy  *policy.Policy
@@ -106,8 +106,8 @@ func (p *Pricer) Spent() privacy.Cost { return p.spent.Cost }
 // Share is what of the budget the statements so far would cost together.
 func (p *Pricer) Share() float64 { return p.Balance.Share(p.spent) }
 
-// Spend is what the statements so far would cost together, as a session's dp.epsilon that buys as much; where they are free,
-// it is dp.epsilon itself.
+// Spend is what the statements so far would cost together, as a session's dp.epsilon that buys as much; where they are
+// free, it is dp.epsilon itself.
 func (p *Pricer) Spend() (privacy.Epsilon, error) {
 	switch {
 	case p.spent == (accounting.Charge{}):
@@ -126,8 +126,8 @@ func (p *Pricer) Spend() (privacy.Epsilon, error) {
 // Left is the balance before the first statement.
 func (p *Pricer) Left() privacy.Cost { return p.Balance.Left() }
 
-// Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements alone,
-// whatever she holds (and from the rows of public tables, where they were read).
+// Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements
+// alone, whatever she holds (and from the rows of public tables, where they were read).
 func (p *Pricer) Batch(epsilon privacy.Epsilon) (*workload.Batch, error) {
 	return workload.PlanBatch(p.selects, reuse.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: p.session().Typed(), Public: p.Public, Now: p.Now}, epsilon)
 }

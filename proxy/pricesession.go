@@ -10,7 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
-// What a statement of a priced script does to those behind it, as in a session: settings and their transactions, prepared statements.
+// What a statement of a priced script does to those behind it, as in a session: settings and their transactions,
+// prepared statements.
 
 // asked is the SELECT that a statement holds, or is.
 func (k *command) asked() parse.Statement {

@@ -18,15 +18,15 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
-// longRows is the number of rows from which on a user's sessions encode them one after the other, a part at a time. No part waits for a
-// client: a slow one keeps its rows, which count as its user's memory, and nothing else.
+// longRows is the number of rows from which on a user's sessions encode them one after the other, a part at a time. No
+// part waits for a client: a slow one keeps its rows, which count as its user's memory, and nothing else.
 const longRows = 1000
 
 // flushAt is how many bytes of rows are gathered before they are sent.
 const flushAt = 64 << 10
 
-// query answers one message of the simple protocol: its statements are one transaction, unless they say otherwise, and the
-// first error ends it.
+// query answers one message of the simple protocol: its statements are one transaction, unless they say otherwise, and
+// the first error ends it.
 func (c *session) query(text string) error {
 	c.dropStatement("")
 	c.source = text
@@ -42,7 +42,8 @@ func (c *session) query(text string) error {
 	return c.ready()
 }
 
-// statementsOf runs the statements of a text. Each is read in the dialect that those before it, and the policy, leave in force.
+// statementsOf runs the statements of a text. Each is read in the dialect that those before it, and the policy, leave
+// in force.
 func (c *session) statementsOf(ctx context.Context, text string) error {
 	for from, some := 0, false; ; {
 		if err := c.refresh(); err != nil {
@@ -73,7 +74,8 @@ func (c *session) statementsOf(ctx context.Context, text string) error {
 	}
 }
 
-// readable is the part of a text that is read at once: all of it, or, where it may change the dialect, its first statement.
+// readable is the part of a text that is read at once: all of it, or, where it may change the dialect, its first
+// statement.
 func (c *session) readable(text string) string {
 	if strings.Contains(strings.ToLower(text), "dp.dialect") {
 		if pieces := parse.Split(text, c.settings.Dialect()); len(pieces) > 1 {
@@ -83,7 +85,8 @@ func (c *session) readable(text string) string {
 	return text
 }
 
-// runAll answers commands, up to one that must be read again: those before it have changed the dialect, or the policy has changed.
+// runAll answers commands, up to one that must be read again: those before it have changed the dialect, or the policy
+// has changed.
 func (c *session) runAll(ctx context.Context, commands []command, under reading) (next int, err error) {
 	for i := range commands {
 		if err := c.refresh(); err != nil {
@@ -115,12 +118,13 @@ func (c *session) reading() reading {
 	return r
 }
 
-// longText is the length from which on a text takes long enough to be parsed that a user's sessions do it one after the other.
+// longText is the length from which on a text takes long enough to be parsed that a user's sessions do it one after the
+// other.
 const longText = 4 << 10
 
-// shortText is the length up to which the last texts that were parsed are kept with what they became, for a client that sends them again:
-// what looks whether a connection is alive (SELECT 1), the charts of a dashboard that is refreshed. Nothing writes to a tree: a prepared
-// statement's is run many times too. All of a session's take some 300 kB at most.
+// shortText is the length up to which the last texts that were parsed are kept with what they became, for a client that
+// sends them again: what looks whether a connection is alive (SELECT 1), the charts of a dashboard that is refreshed.
+// Nothing writes to a tree: a prepared statement's is run many times too. All of a session's take some 300 kB at most.
 const (
 	shortText  = 512
 	shortTexts = 8
@@ -235,8 +239,8 @@ func unsent(err error, otherwise string) error {
 	return pgerror.New("42883", otherwise)
 }
 
-// sendRows sends the rows of a result from one index up to, not including, another. A cancel request ends it: the answer is
-// paid for, and comes again for free.
+// sendRows sends the rows of a result from one index up to, not including, another. A cancel request ends it: the
+// answer is paid for, and comes again for free.
 func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result pipeline.Result, from, to int) error {
 	var err error
 	buffer := c.buffer[:0]

@@ -12,8 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// TestRowsAreOfTheColumnsThatWereTold: a client that was told a statement's columns once, and reads the rows of all its portals by them (asyncpg, pgjdbc), gets
-// none of other columns: with dp.error_columns on it would take n_low for the sum. It gets the error by which it prepares again, and nothing is asked for it.
+// TestRowsAreOfTheColumnsThatWereTold: a client that was told a statement's columns once, and reads the rows of all its
+// portals by them (asyncpg, pgjdbc), gets none of other columns: with dp.error_columns on it would take n_low for the
+// sum. It gets the error by which it prepares again, and nothing is asked for it.
 func TestRowsAreOfTheColumnsThatWereTold(t *testing.T) {
 	b := start(t)
 	b.pipeline.fixtures["select n, a from people"] = fixture{bounds: true, columns: []sandbox.Column{column("n", policy.Int8), column("a", policy.Int8)},
@@ -53,7 +54,8 @@ func TestRowsAreOfTheColumnsThatWereTold(t *testing.T) {
 	}
 }
 
-// TestStatementsOfOneText: statements that are prepared of one text have types of parameters of their own, within DECLARE and EXPLAIN too.
+// TestStatementsOfOneText: statements that are prepared of one text have types of parameters of their own, within
+// DECLARE and EXPLAIN too.
 func TestStatementsOfOneText(t *testing.T) {
 	for within, c := range map[string]struct{ text, told string }{
 		"SELECT":  {"select $1 as x", "2 D C(SELECT 1) Z(I)"},

@@ -19,8 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/spans"
 )
 
-// Limits bound what clients may take before they log in and within a session; the policy's limits bound the rest. A zero
-// field takes its default.
+// Limits bound what clients may take before they log in and within a session; the policy's limits bound the rest. A
+// zero field takes its default.
 type Limits struct {
 	Early           int           // connections that have not logged in: 400 more than from one address
 	EarlyPerAddress int           // of them, from one address: as many as one user may have sessions, but 100 to 500

@@ -77,7 +77,8 @@ type parsing struct {
 	parse  spans.Parsed // when the last text was, until a statement of it is asked
 }
 
-// run reads and handles messages until the session ends. Its error is the reason, login.ErrSilent where the client left.
+// run reads and handles messages until the session ends. Its error is the reason, login.ErrSilent where the client
+// left.
 func (c *session) run() (err error) {
 	defer c.endSpare()
 	defer func() {
@@ -102,7 +103,8 @@ func (c *session) run() (err error) {
 	}
 }
 
-// receive waits for the next message, as long as the settings let a client be idle, and not beyond the end of the server.
+// receive waits for the next message, as long as the settings let a client be idle, and not beyond the end of the
+// server.
 func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	c.pace.rest()
 	idle := c.idleLimit()

@@ -272,8 +272,8 @@ func (b *bench) limit(t *testing.T, l policy.Limits) {
 	b.policy.Store(p)
 }
 
-// TestKeptAnswersAreGivenAtOnce: an answer that the pipeline keeps waits for no turn and has its notices, but counts as a statement a second, and goes the
-// way of all others where answers leave on a grid.
+// TestKeptAnswersAreGivenAtOnce: an answer that the pipeline keeps waits for no turn and has its notices, but counts as
+// a statement a second, and goes the way of all others where answers leave on a grid.
 func TestKeptAnswersAreGivenAtOnce(t *testing.T) {
 	b := start(t)
 	kept := b.pipeline.fixtures["select count(*) from people"]

@@ -138,8 +138,8 @@ func TestQuietClients(t *testing.T) {
 	})
 }
 
-// TestSettingsEndWithTransaction: with settings_scope: transaction nothing that a client set is there for the next one that a pooler gives the
-// connection to, and a SET that would end with itself is refused.
+// TestSettingsEndWithTransaction: with settings_scope: transaction nothing that a client set is there for the next one
+// that a pooler gives the connection to, and a SET that would end with itself is refused.
 func TestSettingsEndWithTransaction(t *testing.T) {
 	b := start(t)
 	p := testPolicy(t)
@@ -173,7 +173,8 @@ func TestSettingsEndWithTransaction(t *testing.T) {
 	}
 }
 
-// TestScopeOfRunningSession: a policy that begins to end settings with the transaction does so for sessions that are there.
+// TestScopeOfRunningSession: a policy that begins to end settings with the transaction does so for sessions that are
+// there.
 func TestScopeOfRunningSession(t *testing.T) {
 	b := start(t)
 	r := b.raw(t)
@@ -187,7 +188,8 @@ func TestScopeOfRunningSession(t *testing.T) {
 	}
 }
 
-// TestScopeOfOpenBlock: a block that was open when the policy began to end settings with the transaction brings nothing back when it ends.
+// TestScopeOfOpenBlock: a block that was open when the policy began to end settings with the transaction brings nothing
+// back when it ends.
 func TestScopeOfOpenBlock(t *testing.T) {
 	scoped := testPolicy(t)
 	scoped.Users[0].Scoped = true

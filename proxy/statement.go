@@ -36,8 +36,8 @@ func (c *session) may(kind parse.StatementKind) error {
 	return nil
 }
 
-// perform runs one command, under the policy that it was read, or bound, under. The result has rows if the command returns rows, and
-// its tag in any case.
+// perform runs one command, under the policy that it was read, or bound, under. The result has rows if the command
+// returns rows, and its tag in any case.
 func (c *session) perform(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	if err := c.may(k.Kind); err != nil {
 		return pipeline.Result{}, err
@@ -228,8 +228,8 @@ func (c *session) lasting(name string, local bool) *pgerror.Failure {
 	return vanishing(c.settings, name, local)
 }
 
-// vanishing refuses SET dp.epsilon = … outside a block, for a user whose settings end with the transaction. A quiet no-op would let the next
-// statement cost what nobody asked for.
+// vanishing refuses SET dp.epsilon = … outside a block, for a user whose settings end with the transaction. A quiet
+// no-op would let the next statement cost what nobody asked for.
 func vanishing(s *settings.Settings, name string, local bool) *pgerror.Failure {
 	if local || !s.Scoped(name) {
 		return nil

@@ -43,7 +43,8 @@ func TestDiscardAlone(t *testing.T) {
 	})
 }
 
-// TestStaleStatementRoutine: asyncpg and pgjdbc prepare a statement again after an error of this routine, and after no other.
+// TestStaleStatementRoutine: asyncpg and pgjdbc prepare a statement again after an error of this routine, and after no
+// other.
 func TestStaleStatementRoutine(t *testing.T) {
 	b := start(t)
 	r := b.raw(t)
@@ -68,8 +69,8 @@ func TestStaleStatementRoutine(t *testing.T) {
 	}
 }
 
-// TestBinaryParametersRefused: each way in which a binary parameter is wrong has PostgreSQL's SQLSTATE. Before, −infinity was
-// read as a day in 5877612 BC.
+// TestBinaryParametersRefused: each way in which a binary parameter is wrong has PostgreSQL's SQLSTATE. Before,
+// −infinity was read as a day in 5877612 BC.
 func TestBinaryParametersRefused(t *testing.T) {
 	b := start(t)
 	echo := b.pipeline.fixtures["select $1::int"].answer
@@ -92,7 +93,8 @@ func TestBinaryParametersRefused(t *testing.T) {
 	})
 }
 
-// TestIntervalStyleOfSession: a value is written in the style that the session set, and the client is told of the style.
+// TestIntervalStyleOfSession: a value is written in the style that the session set, and the client is told of the
+// style.
 func TestIntervalStyleOfSession(t *testing.T) {
 	b := start(t)
 	b.pipeline.fixtures["select i"] = fixture{columns: []sandbox.Column{column("i", policy.IntervalT)}, rows: [][]policy.Value{{policy.Interval{Days: 2}}}}
@@ -111,8 +113,8 @@ func TestIntervalStyleOfSession(t *testing.T) {
 	}
 }
 
-// TestCancelWhileSending: a cancel request ends an answer that is on its way, as rows and as COPY. What was drawn and paid for
-// is not drawn again.
+// TestCancelWhileSending: a cancel request ends an answer that is on its way, as rows and as COPY. What was drawn and
+// paid for is not drawn again.
 func TestCancelWhileSending(t *testing.T) {
 	b := start(t)
 	var rows [][]policy.Value

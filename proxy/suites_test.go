@@ -18,9 +18,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Suites of tests that others wrote for PostgreSQL make tables and write rows, which a session never does. For them alone
-// the session is built with a few lines changed (go test -overlay), so that a passThrough gets to see every statement. The
-// product holds no switch for it.
+// Suites of tests that others wrote for PostgreSQL make tables and write rows, which a session never does. For them
+// alone the session is built with a few lines changed (go test -overlay), so that a passThrough gets to see every
+// statement. The product holds no switch for it.
 
 // overlayChanges are the changed lines, by file.
 var overlayChanges = []struct{ file, old, new string }{
@@ -79,9 +79,9 @@ func overlayFor(t *testing.T) string {
 // inSuites marks the process that the overlay was built into.
 const inSuites = "DPPROXY_SUITES_INSIDE"
 
-// TestSuites runs TestSuitesInside in a session that passes statements through. DPPROXY_SUITES is a directory of suites:
-// files named *.pt, and others in directories named pgtest, are scripts of messages, which are played to PostgreSQL and to
-// the proxy; with "serve" for it, both are kept up for programs until the test is interrupted.
+// TestSuites runs TestSuitesInside in a session that passes statements through. DPPROXY_SUITES is a directory of
+// suites: files named *.pt, and others in directories named pgtest, are scripts of messages, which are played to
+// PostgreSQL and to the proxy; with "serve" for it, both are kept up for programs until the test is interrupted.
 func TestSuites(t *testing.T) {
 	if os.Getenv("DPPROXY_SUITES") == "" || os.Getenv(inSuites) != "" {
 		t.Skip("DPPROXY_SUITES names no directory of suites")
@@ -123,7 +123,8 @@ func suitePolicy(t *testing.T) *policy.Policy {
 	return p
 }
 
-// suiteServers starts PostgreSQL, with a database of each user for the pass-through and another, "direct_…", to compare.
+// suiteServers starts PostgreSQL, with a database of each user for the pass-through and another, "direct_…", to
+// compare.
 func suiteServers(t *testing.T) (db *pgtest.Server, proxyPort int) {
 	t.Helper()
 	db = pgtest.Start(t, "max_connections=300", "max_prepared_transactions=10", "wal_level=logical")

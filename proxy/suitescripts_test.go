@@ -21,9 +21,9 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 )
 
-// The two public collections of scripts of messages (CockroachDB's pgtest and Materialize's) share one form: a block is a
-// directive with arguments, its lines, "----", and what is expected, up to an empty line. "send" sends a message a line;
-// "until" and "receive" wait for one message a line. The two write messages as JSON of their own.
+// The two public collections of scripts of messages (CockroachDB's pgtest and Materialize's) share one form: a block is
+// a directive with arguments, its lines, "----", and what is expected, up to an empty line. "send" sends a message a
+// line; "until" and "receive" wait for one message a line. The two write messages as JSON of their own.
 
 // scriptBlock is one directive.
 type scriptBlock struct {

@@ -11,13 +11,13 @@ import (
 )
 
 // What a message brings (rows, refusals, errors, the ends of waits) leaves on a public grid: a multiple of the policy's
-// step since the message came. Two answers whose work ends in the same step cannot be told apart by their time; what still
-// shows is in which step it ended. So each query's result is taken at a public moment too, before anything is drawn from it
-// (backend.Backend.Execute): with a step above the owner's deadline, all that follows, however long it takes, begins at a
-// time in which the rows have no part (ADRs 36 and 45).
+// step since the message came. Two answers whose work ends in the same step cannot be told apart by their time; what
+// still shows is in which step it ended. So each query's result is taken at a public moment too, before anything is
+// drawn from it (backend.Backend.Execute): with a step above the owner's deadline, all that follows, however long it
+// takes, begins at a time in which the rows have no part (ADRs 36 and 45).
 //
-// The client's own limits fall on the grid as well. A cancel request or a statement_timeout would else ask at any moment
-// whether the work has ended, and so read the time that the grid hides.
+// The client's own limits fall on the grid as well. A cancel request or a statement_timeout would else ask at any
+// moment whether the work has ended, and so read the time that the grid hides.
 
 // pace is the grid of one message and what came with it, up to the next ReadyForQuery.
 type pace struct {
@@ -44,8 +44,8 @@ func (p *pace) wait() {
 	}
 }
 
-// hold keeps what is about to leave to the grid. Later bytes of the same answer go at once: they are functions of what is
-// released.
+// hold keeps what is about to leave to the grid. Later bytes of the same answer go at once: they are functions of what
+// is released.
 func (p *pace) hold() {
 	if p == nil || !p.owed {
 		return
@@ -58,16 +58,17 @@ func (p *pace) hold() {
 	p.reads.Store(false)
 }
 
-// rest waits as hold does, before the next message of a pipeline is read, if rows were read for the last one. That a server
-// goes on reading is seen too: by the room in the client's send buffer, or by the end of a connection after Terminate.
+// rest waits as hold does, before the next message of a pipeline is read, if rows were read for the last one. That a
+// server goes on reading is seen too: by the room in the client's send buffer, or by the end of a connection after
+// Terminate.
 func (p *pace) rest() {
 	if p != nil && p.reads.Load() {
 		p.hold()
 	}
 }
 
-// awaitGrid waits, if rows were read, before anything begins that may ask a clock: whatever moment an answer leaves at, what that
-// clock says is in it, to a microsecond.
+// awaitGrid waits, if rows were read, before anything begins that may ask a clock: whatever moment an answer leaves at,
+// what that clock says is in it, to a microsecond.
 func (p *pace) awaitGrid() {
 	if p != nil && p.reads.Load() {
 		p.wait()

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// TestHoldWaitsForTheGrid: what a message brings leaves no earlier than the next point of its grid, later bytes of the same
-// answer go at once, and without a grid there is no wait.
+// TestHoldWaitsForTheGrid: what a message brings leaves no earlier than the next point of its grid, later bytes of the
+// same answer go at once, and without a grid there is no wait.
 func TestHoldWaitsForTheGrid(t *testing.T) {
 	const grid = 20 * time.Millisecond
 	for _, worked := range []time.Duration{0, 7 * time.Millisecond, 19 * time.Millisecond, 61 * time.Millisecond} {
@@ -37,8 +37,8 @@ func TestHoldWaitsForTheGrid(t *testing.T) {
 	}
 }
 
-// TestWaitsEndOnTheGrid: a client's own limit ends a wait on the grid alone, whatever moment she names, with its cause; the
-// end of the server does not wait for the grid.
+// TestWaitsEndOnTheGrid: a client's own limit ends a wait on the grid alone, whatever moment she names, with its cause;
+// the end of the server does not wait for the grid.
 func TestWaitsEndOnTheGrid(t *testing.T) {
 	stop := make(chan struct{})
 	p := newPace(policy.Timing{Grid: 30 * time.Millisecond}, stop)
@@ -59,8 +59,8 @@ func TestWaitsEndOnTheGrid(t *testing.T) {
 	long.hold()
 }
 
-// TestEveryOutcomeIsHeld: rows, refusals, errors, panics and cut waits leave on the grid, by either protocol, and a long
-// answer waits once.
+// TestEveryOutcomeIsHeld: rows, refusals, errors, panics and cut waits leave on the grid, by either protocol, and a
+// long answer waits once.
 func TestEveryOutcomeIsHeld(t *testing.T) {
 	const grid = 30 * time.Millisecond
 	b := start(t, func(c *Config) {
@@ -90,8 +90,8 @@ func TestEveryOutcomeIsHeld(t *testing.T) {
 	}
 }
 
-// TestLateCutIsNoLicence: a limit that comes as late as the answer ends nothing, so the next answer of the pipeline waits for
-// the grid as any other.
+// TestLateCutIsNoLicence: a limit that comes as late as the answer ends nothing, so the next answer of the pipeline
+// waits for the grid as any other.
 func TestLateCutIsNoLicence(t *testing.T) {
 	const grid = 40 * time.Millisecond
 	p := newPace(policy.Timing{Grid: grid}, nil)
@@ -110,8 +110,9 @@ func TestLateCutIsNoLicence(t *testing.T) {
 	}
 }
 
-// TestReadingOnWaits: after rows were read the server reads a pipeline's next message on the grid alone, since that shows in
-// what the client can still send and, after Terminate, in the end of the connection. Its Sync then goes at once.
+// TestReadingOnWaits: after rows were read the server reads a pipeline's next message on the grid alone, since that
+// shows in what the client can still send and, after Terminate, in the end of the connection. Its Sync then goes at
+// once.
 func TestReadingOnWaits(t *testing.T) {
 	const grid = 200 * time.Millisecond
 	b := start(t, func(c *Config) {

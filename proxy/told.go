@@ -12,7 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
-// What a client is told: answers and errors in her charset, the variables that she follows, and that the next query may come.
+// What a client is told: answers and errors in her charset, the variables that she follows, and that the next query may
+// come.
 
 // telling is what the client was told last, and what is used again for telling her more.
 type telling struct {
@@ -24,7 +25,8 @@ type telling struct {
 	buffer    []byte
 }
 
-// manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen times.
+// manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen
+// times.
 type manner struct {
 	epoch       uint64 // of the settings; 0: none yet
 	charset     *encoding.Charset

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
-// transaction is the state of a transaction block, as far as it means something over noisy answers: settings are restored
-// by ROLLBACK, errors end the block, portals die with it but for cursors WITH HOLD. Budget never comes back.
+// transaction is the state of a transaction block, as far as it means something over noisy answers: settings are
+// restored by ROLLBACK, errors end the block, portals die with it but for cursors WITH HOLD. Budget never comes back.
 type transaction struct {
 	block      bool // BEGIN was given
 	failed     bool // the block, after an error

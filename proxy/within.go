@@ -15,15 +15,17 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// A client within this process, such as the console, is one more client. It proves its user's name by the exchange that drivers speak,
-// before the same gate and the same brake, and then speaks the protocol over connections that do not leave the process: what it may
-// ask, what that costs, what waits and what is refused are those of a session of the wire, because it is one (docs/adr/0133).
+// A client within this process, such as the console, is one more client. It proves its user's name by the exchange that
+// drivers speak, before the same gate and the same brake, and then speaks the protocol over connections that do not
+// leave the process: what it may ask, what that costs, what waits and what is refused are those of a session of the
+// wire, because it is one (docs/adr/0133).
 //
 //	who, err := server.Prove(ctx, "alice", password, request address, true)
 //	conn := who.Dial()      // a start-up packet, and then what any client sends
 
-// provings are the proofs that are being worked out here. A client of the wire hashes her password herself; here this process does, thousands of
-// times over, so that an address has one such proof at a time, and all of them together as many as there are for others to do without.
+// provings are the proofs that are being worked out here. A client of the wire hashes her password herself; here this
+// process does, thousands of times over, so that an address has one such proof at a time, and all of them together as
+// many as there are for others to do without.
 type provings struct {
 	slots chan struct{}
 	mu    sync.Mutex
@@ -84,8 +86,8 @@ type Proved struct {
 	as     policy.User // what the policy said of her then
 }
 
-// Prove has a user prove her name with a password, from an address: secure tells whether it came to this process through TLS. The error is
-// what a client of the wire would be sent.
+// Prove has a user prove her name with a password, from an address: secure tells whether it came to this process
+// through TLS. The error is what a client of the wire would be sent.
 func (s *Server) Prove(ctx context.Context, user, password string, from net.Addr, secure bool) (*Proved, error) {
 	near, far := connected(from)
 	if !s.track(near) {
@@ -138,14 +140,15 @@ func (s *Server) Prove(ctx context.Context, user, password string, from net.Addr
 // User is her name.
 func (p *Proved) User() string { return p.user }
 
-// Holds tells whether what she proved still proves it: a changed password, login or identity, and a disabled user, end it.
+// Holds tells whether what she proved still proves it: a changed password, login or identity, and a disabled user, end
+// it.
 func (p *Proved) Holds() bool {
 	u := p.server.config.Policy().User(p.user)
 	return u != nil && !u.Disabled && u.Login == p.as.Login && u.Verifier == p.as.Verifier && u.Identity == p.as.Identity
 }
 
-// Dial opens a connection on which her session is led, from the start-up packet on; it asks for no password. It counts among her
-// connections. Closing it ends the session's waits as a lost client does.
+// Dial opens a connection on which her session is led, from the start-up packet on; it asks for no password. It counts
+// among her connections. Closing it ends the session's waits as a lost client does.
 func (p *Proved) Dial() net.Conn {
 	near, far := connected(p.from)
 	s := p.server

@@ -33,7 +33,8 @@ func within(t *testing.T, p *Proved, user, database string) (*pgx.Conn, error) {
 	return conn, err
 }
 
-// TestProve: who proves her name within the process does so as on the wire, and gets sessions like any other, in her name alone.
+// TestProve: who proves her name within the process does so as on the wire, and gets sessions like any other, in her
+// name alone.
 func TestProve(t *testing.T) {
 	b := start(t)
 	for _, c := range []struct{ user, password, state string }{{"alice", "wrong", "28P01"}, {"nobody", "wonderland", "28P01"}, {"alice", "", "28P01"}} {

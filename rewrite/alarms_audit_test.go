@@ -82,8 +82,8 @@ func (db database) streams(t *testing.T, r *rand.Rand, list []measured, replace 
 	return counts
 }
 
-// alarmShare holds the difference of a question's counts against what the run is calibrated to: every count moves by no more
-// than a unit's rows, and when a unit comes, upwards. 1 is what is claimed.
+// alarmShare holds the difference of a question's counts against what the run is calibrated to: every count moves by no
+// more than a unit's rows, and when a unit comes, upwards. 1 is what is claimed.
 func alarmShare(m *plans.Measure, with, without int64) float64 {
 	a := m.Spec.Kind.(*mechanisms.Alarm)
 	if with < without && a.Contribution.Neighbors == privacy.AddRemove {
@@ -92,10 +92,10 @@ func alarmShare(m *plans.Measure, with, without int64) float64 {
 	return float64(max(with-without, without-with)) / float64(a.Contribution.Rows)
 }
 
-// TestAuditAlarms: what a unit's rows move, in the counts that runs of alarms are asked about, is at most what the runs are
-// calibrated to, on both engines; and nobody who sees the answers of a run tells neighbours apart by more than is paid. With
-// bounding switched off and the claim halved the counts move by more; the answers of runs with a fourth of their noise tell
-// more. A sound run is accused with a probability of at most 1e-7.
+// TestAuditAlarms: what a unit's rows move, in the counts that runs of alarms are asked about, is at most what the runs
+// are calibrated to, on both engines; and nobody who sees the answers of a run tells neighbours apart by more than is
+// paid. With bounding switched off and the claim halved the counts move by more; the answers of runs with a fourth of
+// their noise tell more. A sound run is accused with a probability of at most 1e-7.
 func TestAuditAlarms(t *testing.T) {
 	const seed = 3131
 	t.Logf("seed %d", seed)
@@ -180,8 +180,8 @@ func TestAuditAlarmAnswers(t *testing.T) {
 	}
 }
 
-// alarmEpsilon is a lower bound of what the answers of runs tell about two streams of counts. Each question's threshold is
-// halfway: the analyst knows both databases.
+// alarmEpsilon is a lower bound of what the answers of runs tell about two streams of counts. Each question's threshold
+// is halfway: the analyst knows both databases.
 func alarmEpsilon(t *testing.T, list []measured, spec mechanisms.Spec, counts [2][]int64, runs int, alarm stattest.Alarm) float64 {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{31})

@@ -57,7 +57,8 @@ func boundedTables(t *testing.T, most int) *policy.Policy {
 	return p
 }
 
-// linearForm draws a comparison of columns by sums and whole numbers: what is sent for it is to be no longer over a large domain.
+// linearForm draws a comparison of columns by sums and whole numbers: what is sent for it is to be no longer over a
+// large domain.
 func linearForm(r *rand.Rand) string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	op := pick(" < ", " <= ", " > ", " >= ")

@@ -19,8 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// benchTables have one row a person, whom a constraint proves unique or not, and about five visits a person, of whom one in
-// seventy has more than ten and nine in ten more than two.
+// benchTables have one row a person, whom a constraint proves unique or not, and about five visits a person, of whom
+// one in seventy has more than ten and nine in ten more than two.
 const benchTables = `CREATE SCHEMA clinic;
 CREATE TABLE clinic.people AS SELECT i AS person_id, CASE WHEN HASH(i) % 2 = 0 THEN 'f' ELSE 'm' END AS sex, HASH(i + 7) % 100 AS age FROM SERIES(ROWS);
 CREATE TABLE clinic.visits AS SELECT v.*, row_number() OVER (PARTITION BY who ORDER BY visit) AS rank FROM (SELECT i AS visit, (HASH(i) * (HASH(i + 1) % 1000) / 1000) % (ROWS / 5) AS who, substr('ABCD', (1 + HASH(i + 2) % 4)::int, 1) AS ward, HASH(i + 3) % 60 AS minutes FROM SERIES(ROWS)) AS v`
@@ -60,8 +60,8 @@ var benchCases = []struct{ name, bounds, text string }{
 	{"visits, at most 2 groups of 2 rows", "max_groups_per_unit: 2\n        max_rows_per_group: 2", `SELECT ward, sum(minutes), count(*) FROM visits GROUP BY ward`},
 }
 
-// planned are the ways to run a statement: the analyst's own SQL, what is sent where a constraint proves the bound, and what is
-// sent where not.
+// planned are the ways to run a statement: the analyst's own SQL, what is sent where a constraint proves the bound, and
+// what is sent where not.
 func planned(t *testing.T, p *policy.Policy, d dialect.Dialect, text string) (names, sqls []string, args [][]any) {
 	t.Helper()
 	m := measureOf(t, p, text)
@@ -77,8 +77,8 @@ func planned(t *testing.T, p *policy.Policy, d dialect.Dialect, text string) (na
 	return names, sqls, args
 }
 
-// TestBenchBounds prints what bounding costs beside the same SQL without it: enforced by each query, and by a stored rank, as `dpproxy prepare` prints it
-// and with more CHECKs. Whatever reads the same rows must answer the same.
+// TestBenchBounds prints what bounding costs beside the same SQL without it: enforced by each query, and by a stored
+// rank, as `dpproxy prepare` prints it and with more CHECKs. Whatever reads the same rows must answer the same.
 func TestBenchBounds(t *testing.T) {
 	rows := benchRows(t)
 	for _, d := range []dialect.Dialect{dialect.DuckDB, dialect.PostgreSQL} {
@@ -110,7 +110,8 @@ func TestBenchBounds(t *testing.T) {
 	}
 }
 
-// reopened attaches a DuckDB file anew, as a served one is: of a table that was written since it was attached DuckDB does not know what it knows of one that it found.
+// reopened attaches a DuckDB file anew, as a served one is: of a table that was written since it was attached DuckDB
+// does not know what it knows of one that it found.
 func reopened(run func(text string, args []any) string) {
 	file := strings.Trim(run("SELECT path FROM duckdb_databases() WHERE database_name = 'private'", nil), "[]")
 	for _, text := range []string{"CHECKPOINT private", "USE bench", "DETACH private", "ATTACH '" + file + "' AS private (READ_ONLY)", "USE private"} {
@@ -125,7 +126,8 @@ func countedAlone(t *testing.T, text string, d dialect.Dialect) *policy.Policy {
 	return p
 }
 
-// ranked are the texts that a stored rank gives, by what the table has: the last is not of the rows as they are, of which some are beyond the bound.
+// ranked are the texts that a stored rank gives, by what the table has: the last is not of the rows as they are, of
+// which some are beyond the bound.
 func ranked(t *testing.T, d dialect.Dialect, of, text string) (names, sqls []string, args [][]any) {
 	t.Helper()
 	q := render(t, measureOf(t, countedAlone(t, of, d), text), d)
@@ -145,7 +147,8 @@ func ranked(t *testing.T, d dialect.Dialect, of, text string) (names, sqls []str
 	return names, sqls, args
 }
 
-// benchBound prints the processor time of each plan, by turns: of one run where rows are numbered, which takes seconds, and else the median of nine, or of ninety-nine where one takes a few milliseconds.
+// benchBound prints the processor time of each plan, by turns: of one run where rows are numbered, which takes seconds,
+// and else the median of nine, or of ninety-nine where one takes a few milliseconds.
 func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []any) string, cpu func() float64, title, bounds, text, visits string) {
 	head, _, _ := strings.Cut(groupPolicy, "datasets:")
 	of := head + "datasets:" + strings.Replace(benchColumns, "clinic.visits", "clinic."+visits, 1)
@@ -200,8 +203,8 @@ func benchRows(t *testing.T) string {
 	return cmp.Or(os.Getenv("DPPROXY_BENCH_ROWS"), "10000000")
 }
 
-// benchEngine fills a database and returns how to run a query in it, whose answer is its rows' text, sorted, and how many
-// milliseconds its processors have worked.
+// benchEngine fills a database and returns how to run a query in it, whose answer is its rows' text, sorted, and how
+// many milliseconds its processors have worked.
 func benchEngine(t *testing.T, d dialect.Dialect, rows string) (func(text string, args []any) string, func() float64) {
 	t.Helper()
 	script := strings.NewReplacer("ROWS", rows)

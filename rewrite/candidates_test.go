@@ -54,8 +54,8 @@ var contests = []contested{
 	{"what", `(SELECT 'A' AS what FROM visits WHERE ward = 'A' UNION ALL SELECT 'long' FROM visits WHERE minutes > 2 UNION ALL SELECT 'dear' FROM visits WHERE cost > 4) t GROUP BY what`, "count(*)"},
 }
 
-// TestCandidatesCountWhatTheSQLSays compares counters of candidates, and the scores that a choice looks at, with what the
-// analyst's own SQL says, on both engines.
+// TestCandidatesCountWhatTheSQLSays compares counters of candidates, and the scores that a choice looks at, with what
+// the analyst's own SQL says, on both engines.
 func TestCandidatesCountWhatTheSQLSays(t *testing.T) {
 	p, err := policy.Parse([]byte(joinPolicy), "policy.yaml")
 	if err != nil {
@@ -174,8 +174,8 @@ func scoresOf(m *plans.Measure, cells []int64) []int64 {
 	return scores
 }
 
-// TestContestsNeighbours: what one unit's rows do to the scores, whatever they are, raises none by more above another than
-// the plan claims; with the bounding of rows switched off, or the claim halved, it does.
+// TestContestsNeighbours: what one unit's rows do to the scores, whatever they are, raises none by more above another
+// than the plan claims; with the bounding of rows switched off, or the claim halved, it does.
 func TestContestsNeighbours(t *testing.T) {
 	t.Parallel()
 	const seed = 4412

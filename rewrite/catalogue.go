@@ -1,8 +1,9 @@
 package rewrite
 
-// Safe is a kind of expression that the SQL for the private database may contain, and why no stored value makes it fail.
-// catalogue_test.go holds all SQL that the tests have written against this list: PostgreSQL's form with the types that the
-// database itself resolves, implicit casts included, DuckDB's as its parser sees it, Spark's as it is written. docs/functions.md is made of it.
+// Safe is a kind of expression that the SQL for the private database may contain, and why no stored value makes it
+// fail. catalogue_test.go holds all SQL that the tests have written against this list: PostgreSQL's form with the types
+// that the database itself resolves, implicit casts included, DuckDB's as its parser sees it, Spark's as it is written.
+// docs/functions.md is made of it.
 type Safe struct {
 	What       string
 	PostgreSQL []string // functions behind operators and casts, with their arguments' types; node kinds in capitals

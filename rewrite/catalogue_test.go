@@ -78,8 +78,8 @@ func everyQuery(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 	return fixture, clinic
 }
 
-// copying is what is written of a snapshot: in PostgreSQL the queries that read the tables, in DuckDB what puts them in order and
-// all queries over them.
+// copying is what is written of a snapshot: in PostgreSQL the queries that read the tables, in DuckDB what puts them in
+// order and all queries over them.
 func copying(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 	t.Helper()
 	of := func(table *policy.Table) (texts []string) {
@@ -135,7 +135,8 @@ func copying(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 // written tells whether a table is a SELECT of the data owner, whose text is hers.
 func written(t *policy.Table) bool { return t.View.Text != "" }
 
-// coarse makes the steps of numbers so large that sums are divided, and a decimal so long that its digits are read as a text.
+// coarse makes the steps of numbers so large that sums are divided, and a decimal so long that its digits are read as a
+// text.
 var coarse = strings.NewReplacer("{min: 0, max: 60, step: 5}", "{min: -1000000000, max: 1000000000, step: 100000000}",
 	`{name: cost, type: "numeric(6,2)", domain: {min: 0, max: 10, step: 0.5}}`, `{name: cost, type: "numeric(38,20)", domain: {min: 0, max: 999999999999999, step: 1000000000000}}`,
 	"{min: -1000, max: 1000, step: 100}", "{min: -1000000000000, max: 1000000000000, step: 1000000000}")
@@ -315,8 +316,8 @@ func duckName(v map[string]any) string {
 	return strings.Replace(fmt.Sprint(v["function_name"]), "count_star", "count", 1)
 }
 
-// unlisted are those parts that the catalogue does not have. DuckDB's functions are looked up without their types, which
-// its parser does not know.
+// unlisted are those parts that the catalogue does not have. DuckDB's functions are looked up without their types,
+// which its parser does not know.
 func unlisted(d dialect.Dialect, parts []string) []string {
 	listed := map[string]bool{}
 	for _, s := range rewrite.Catalogue() {

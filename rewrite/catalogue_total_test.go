@@ -41,8 +41,9 @@ var worstDuck = map[string][]string{
 	"TIMESTAMP": {"NULL", "infinity", "-infinity", "294247-01-10 04:00:54.775806", "290309-12-22 (BC) 00:00:00"}, "TIMESTAMP WITH TIME ZONE": {"NULL", "infinity", "-infinity", "294247-01-10 04:00:54.775806+00", "290309-12-22 (BC) 00:00:00+00"},
 }
 
-// readAs are the types of columns, and of text that was read from files, that each declared type is read from in DuckDB:
-// package backend refuses others, because not every such cast can be tried (a TIMESTAMP's as a TIMESTAMP WITH TIME ZONE).
+// readAs are the types of columns, and of text that was read from files, that each declared type is read from in
+// DuckDB: package backend refuses others, because not every such cast can be tried (a TIMESTAMP's as a TIMESTAMP WITH
+// TIME ZONE).
 var readAs = map[string][]string{
 	"BOOLEAN": {"BOOLEAN", "VARCHAR"}, "HUGEINT": {"VARCHAR", "DECIMAL(38,9)", "HUGEINT", "BIGINT"}, "UUID": {"UUID", "VARCHAR"}, "DATE": {"DATE", "VARCHAR"}, "TIMESTAMP WITH TIME ZONE": {"TIMESTAMP WITH TIME ZONE", "VARCHAR"},
 	"BIGINT": {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT", "VARCHAR", "DECIMAL(38,9)", "DECIMAL(18,2)"}, "FLOAT": {"FLOAT", "VARCHAR"}, "DOUBLE": {"DOUBLE", "FLOAT", "VARCHAR"},
@@ -96,7 +97,8 @@ func totalPostgres() map[string]string {
 	return queries
 }
 
-// totalDuck are the same in DuckDB: calls, casts that are tried, of every type to every type, comparisons and aggregates.
+// totalDuck are the same in DuckDB: calls, casts that are tried, of every type to every type, comparisons and
+// aggregates.
 func totalDuck() map[string]string {
 	queries := map[string]string{}
 	for _, s := range rewrite.Catalogue() {

@@ -35,8 +35,8 @@ var choiceStatements = []string{
 	`SELECT mode() WITHIN GROUP (ORDER BY ward) FROM visits WHERE minutes > 0`,
 }
 
-// TestChoicesLookAtWhatTheSQLSays: the cells that a choice is made of are those of the analyst's own rows, in the order of
-// their values and in the right group; so what they say exactly is what her SQL says.
+// TestChoicesLookAtWhatTheSQLSays: the cells that a choice is made of are those of the analyst's own rows, in the order
+// of their values and in the right group; so what they say exactly is what her SQL says.
 func TestChoicesLookAtWhatTheSQLSays(t *testing.T) {
 	p, err := policy.Parse([]byte(strings.Replace(joinPolicy, "max_rows_per_unit: 4\n", "max_rows_per_unit: 4\n        extremes: true\n", 1)), "policy.yaml")
 	if err != nil {
@@ -136,8 +136,8 @@ func total(counts []int64) (n int64) {
 	return n
 }
 
-// says tells whether the choice of the statement, made exactly, is the expected value: percentile_disc is the first value
-// with at least the share of the rows up to it, a mode any value with the most rows.
+// says tells whether the choice of the statement, made exactly, is the expected value: percentile_disc is the first
+// value with at least the share of the rows up to it, a mode any value with the most rows.
 func says(text string, counts []int64, values []policy.Value, expected string) bool {
 	share := 1.0
 	if _, after, found := strings.Cut(text, "percentile_disc("); found {

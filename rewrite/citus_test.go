@@ -50,8 +50,8 @@ func TestCitusGolden(t *testing.T) {
 	asWritten(t, "citus.sql", got)
 }
 
-// What a statement must not hold for Citus to send it to where the rows lie: a sub-query within an expression, numbered rows that are kept, windows and
-// groups below the top that are not within a unit.
+// What a statement must not hold for Citus to send it to where the rows lie: a sub-query within an expression, numbered
+// rows that are kept, windows and groups below the top that are not within a unit.
 var (
 	citusWithin    = regexp.MustCompile(`ANY \(SELECT`)
 	citusCondition = regexp.MustCompile(`(?:WHERE|AND|OR) "?t"?\."[a-z_]+" OPERATOR\(pg_catalog\.=\) ANY \(SELECT t\.`) // of a window of days, a join to PostgreSQL
@@ -107,8 +107,9 @@ func citusRows() map[string]string {
 	return map[string]string{"random": rows.script(r), "hostile": hostileScript(dialect.PostgreSQL)}
 }
 
-// TestMarksCountAlike: on one and the same PostgreSQL what is written for it and what is written for Citus counts what is written with marks within expressions, over random and hostile rows.
-// So what is shown of PostgreSQL's SQL (TestAuditNeighbours, TestEnginesAgreeWithTheTwin) holds of Citus's.
+// TestMarksCountAlike: on one and the same PostgreSQL what is written for it and what is written for Citus counts what
+// is written with marks within expressions, over random and hostile rows. So what is shown of PostgreSQL's SQL
+// (TestAuditNeighbours, TestEnginesAgreeWithTheTwin) holds of Citus's.
 func TestMarksCountAlike(t *testing.T) {
 	t.Parallel()
 	for name, script := range citusRows() {
@@ -175,8 +176,9 @@ var arrangements = []arrangement{
 	{"append", []string{`SELECT create_reference_table('clinic.doses')`, `SELECT create_reference_table('clinic.buys')`}, nil, []string{"people", "visits", "calls"}, 3},
 }
 
-// TestCitusLeaves (DPPROXY_CITUS): every leaf of the tests counts on a cluster what it counts on PostgreSQL alone, however the tables lie, or is not planned, which is known before
-// any charge. Where all tables are distributed by the unit and co-located each is planned, and what comes to the coordinator is counted already.
+// TestCitusLeaves (DPPROXY_CITUS): every leaf of the tests counts on a cluster what it counts on PostgreSQL alone,
+// however the tables lie, or is not planned, which is known before any charge. Where all tables are distributed by the
+// unit and co-located each is planned, and what comes to the coordinator is counted already.
 func TestCitusLeaves(t *testing.T) {
 	for rows, script := range citusRows() {
 		for _, a := range arrangements {
@@ -300,7 +302,8 @@ func explained(ctx context.Context, conn *pgx.Conn, q rewrite.Query) (string, er
 	return strings.Join(lines, "\n"), err
 }
 
-// gathers tells whether rows come to the coordinator that are no counts of cells: what several tasks answer is not aggregated there.
+// gathers tells whether rows come to the coordinator that are no counts of cells: what several tasks answer is not
+// aggregated there.
 //
 //	HashAggregate                              WindowAgg
 //	  ->  Custom Scan (Citus Adaptive)           ->  Sort
@@ -333,7 +336,8 @@ func gathers(plan string) bool {
 	return false
 }
 
-// BenchmarkCitus times a leaf of each shape on a cluster whose tables lie by the unit, and on PostgreSQL alone, over the same rows: 200,000 people and a million visits and calls.
+// BenchmarkCitus times a leaf of each shape on a cluster whose tables lie by the unit, and on PostgreSQL alone, over
+// the same rows: 200,000 people and a million visits and calls.
 //
 //	DPPROXY_CITUS=postgres://… go test ./rewrite -run '^$' -bench Citus -benchtime 5x
 func BenchmarkCitus(b *testing.B) {

@@ -13,8 +13,8 @@ import (
 // ordered domain, or the cell's number in an enumerated one, whatever is stored: the comparisons here are total and the
 // arithmetic of cells (cell.go) sees bounded values alone.
 //
-// How a raw column is read is the engine's (dialect.Words.Read): what does not fit the declared type is NULL, or else the
-// statement fails when it is parsed, alike for any rows.
+// How a raw column is read is the engine's (dialect.Words.Read): what does not fit the declared type is NULL, or else
+// the statement fails when it is parsed, alike for any rows.
 
 // raw reads the column.
 func (w *writer) raw(c *policy.Column) string {

@@ -9,8 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// computed writes the rows of its input with sums of their columns. Nothing can fail: an operand is NULL or within its domain,
-// whose ends have been held against what whole numbers and decimals hold (derived.Computed), and NULL makes a sum NULL.
+// computed writes the rows of its input with sums of their columns. Nothing can fail: an operand is NULL or within its
+// domain, whose ends have been held against what whole numbers and decimals hold (derived.Computed), and NULL makes a
+// sum NULL.
 func (w *writer) computed(c *derived.Computed) string {
 	a := w.sub(c.From, "a")
 	items := w.passed(a, len(c.From.Columns))

@@ -19,7 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// constructColumns are of people with one row each, which a constraint proves: a column for each way in which values are brought into their domains.
+// constructColumns are of people with one row each, which a constraint proves: a column for each way in which values
+// are brought into their domains.
 const constructColumns = `
   - id: clinic
     unit: {name: person, key: people.person_id}
@@ -79,8 +80,8 @@ type way struct {
 	cpu  func() float64
 }
 
-// TestBenchConstructs prints what each construct costs as it is sent beside her own SQL, all by turns, in processor time: live where a constraint proves
-// the bound, and over a snapshot, which is set beside her own SQL on both engines.
+// TestBenchConstructs prints what each construct costs as it is sent beside her own SQL, all by turns, in processor
+// time: live where a constraint proves the bound, and over a snapshot, which is set beside her own SQL on both engines.
 func TestBenchConstructs(t *testing.T) {
 	benchRows(t)
 	rows := cmp.Or(os.Getenv("DPPROXY_BENCH_ROWS"), "2000000")

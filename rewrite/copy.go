@@ -61,8 +61,8 @@ func DescribeView(t *policy.Table, d dialect.Dialect) (string, error) {
 	return "SELECT t.* FROM " + w.relation(t) + " AS t", w.err
 }
 
-// CompareKeys writes a query that compares two join keys as joins and sub-queries do. A database that accepts it accepts
-// the comparison in every measure. It is prepared and never run.
+// CompareKeys writes a query that compares two join keys as joins and sub-queries do. A database that accepts it
+// accepts the comparison in every measure. It is prepared and never run.
 func CompareKeys(a, b *policy.Column, d dialect.Dialect) (string, error) {
 	if d.Words == nil {
 		return "", errors.New("rewrite: no such dialect")

@@ -9,15 +9,16 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// A decimal of limited digits has a type DECIMAL(width, scale), whose arithmetic fails on overflow. A numeric column is read
-// with its declared precision; its bounds, and the differences between values within them, are public and are checked
-// here, so that no stored value can overflow.
+// A decimal of limited digits has a type DECIMAL(width, scale), whose arithmetic fails on overflow. A numeric column is
+// read with its declared precision; its bounds, and the differences between values within them, are public and are
+// checked here, so that no stored value can overflow.
 
 // looseScale is the number of digits after the point that a numeric column without a declared precision keeps: it is
 // read as DECIMAL(38,9), or with the domain's digits where those are more. A number that does not fit is NULL.
 const looseScale = 9
 
-// decimals writes arithmetic on the numbers of a column of type numeric, as far as the engine's limit of digits is seen in it.
+// decimals writes arithmetic on the numbers of a column of type numeric, as far as the engine's limit of digits is seen
+// in it.
 type decimals interface {
 	constant(v policy.Numeric) string
 	compare(n, op string, v policy.Numeric) string // of a normalised value n, as below

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestDecimalDomains takes numeric columns of many widths to the ends of what they store: no value fails, and each lies in
-// the cell that the policy says.
+// TestDecimalDomains takes numeric columns of many widths to the ends of what they store: no value fails, and each lies
+// in the cell that the policy says.
 func TestDecimalDomains(t *testing.T) {
 	specs := []spec{
 		{kind: "numeric(18,0)", min: "-999999999999999999", max: "999999999999999999", step: "1999999999999999998"},

@@ -132,13 +132,16 @@ func (w *writer) marked(m *derived.Marked) string {
 //	  UNION ALL
 //	  SELECT a1.*, 0 AS n3 FROM a1 WHERE NOT EXISTS (…))
 //
-// Claim. It has the rows of From once each, with the marks that hasOther gives, whatever the types of units and keys are. Proof. EXISTS is true or false and never NULL, so each
-// row of a1 is in one part and not in the other. It is true just where some row of b1 is equal in all, which is where ANY of its rows is; where ANY gives false or NULL, CASE makes 0 too.
-// The same pairs of columns are compared, by the same operators. Nothing groups by a key: 1.0 and 1.00, 'a' and 'A' of a collation that takes them for equal, 0 and −0 are what = says of them,
-// and where = is not the equality that the type groups by (citext, char(n) beside varchar) it makes no difference.
+// Claim. It has the rows of From once each, with the marks that hasOther gives, whatever the types of units and keys
+// are. Proof. EXISTS is true or false and never NULL, so each row of a1 is in one part and not in the other. It is true
+// just where some row of b1 is equal in all, which is where ANY of its rows is; where ANY gives false or NULL, CASE
+// makes 0 too. The same pairs of columns are compared, by the same operators. Nothing groups by a key: 1.0 and 1.00,
+// 'a' and 'A' of a collation that takes them for equal, 0 and −0 are what = says of them, and where = is not the
+// equality that the type groups by (citext, char(n) beside varchar) it makes no difference.
 //
-// The parts are a semi-join and an anti-join, by hash tables in batches or by sorting, whose steps do not grow with the square of the rows however little memory there is. What two
-// parts name is read once, and kept, on the disk where it is long.
+// The parts are a semi-join and an anti-join, by hash tables in batches or by sorting, whose steps do not grow with the
+// square of the rows however little memory there is. What two parts name is read once, and kept, on the disk where it
+// is long.
 func (w *writer) partedByOther(a, b *writer, m *derived.Marked, items []string, mark string) string {
 	others, on := []string{b.alias + ".u AS u"}, []string{w.equal(b.alias+".u", a.alias+".u")}
 	for i, e := range m.On {
@@ -164,10 +167,12 @@ func (w *writer) partedByOther(a, b *writer, m *derived.Marked, items []string, 
 //	  LEFT JOIN (SELECT DISTINCT b1.u AS u, b1.j1 AS j1 FROM (…) AS b1 WHERE …) AS h1
 //	    ON (h1.u OPERATOR(pg_catalog.=) a1.u) AND (h1.j1 OPERATOR(pg_catalog.=) a1.j2))
 //
-// Claim. It has the rows of From once each, with the marks that hasOther gives. Proof. A row of a meets the rows of h whose unit and keys equal its own. DISTINCT leaves one of
-// those that are equal to each other, and of two that are not, at most one equals a's: equality on the types of units, and of keys where the dialect says that they are exact, is one of their texts (package backend
-// refuses others before anything is asked). So there is one h, or none, and there is one
-// just where some row of b is equal. Where a unit or a key is NULL no row is equal, and ANY gives NULL or false, of which CASE makes 0 too.
+// Claim. It has the rows of From once each, with the marks that hasOther gives. Proof. A row of a meets the rows of h
+// whose unit and keys equal its own. DISTINCT leaves one of those that are equal to each other, and of two that are
+// not, at most one equals a's: equality on the types of units, and of keys where the dialect says that they are exact,
+// is one of their texts (package backend refuses others before anything is asked). So there is one h, or none, and
+// there is one just where some row of b is equal. Where a unit or a key is NULL no row is equal, and ANY gives NULL or
+// false, of which CASE makes 0 too.
 func (w *writer) joinsOther(a, b *writer, m *derived.Marked) (has, join string) {
 	h := "h" + strconv.Itoa(w.depth)
 	others, on := []string{b.alias + ".u AS u"}, []string{w.equal(h+".u", a.alias+".u")}

@@ -165,8 +165,8 @@ var alikeStatements = []string{
 	`SELECT a, b, count(DISTINCT b) FROM people GROUP BY a, b`,
 }
 
-// TestRule3OneDigestOneAnswer: measures with one digest, of whatever statements, count the same on any rows. Else a release
-// that she has paid for would answer another question.
+// TestRule3OneDigestOneAnswer: measures with one digest, of whatever statements, count the same on any rows. Else a
+// release that she has paid for would answer another question.
 func TestRule3OneDigestOneAnswer(t *testing.T) {
 	t.Parallel()
 	p, err := policy.Parse([]byte(alikePolicy), "policy.yaml")

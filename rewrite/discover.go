@@ -47,8 +47,8 @@ func (w *writer) found(c *policy.Column) string {
 	return "o" + strconv.Itoa(slices.Index(w.table.Columns, c)+1)
 }
 
-// foundValues are the values of a column, v, each with its place, i, joined to the rows that have them. No value is there
-// twice, so each row stays one row.
+// foundValues are the values of a column, v, each with its place, i, joined to the rows that have them. No value is
+// there twice, so each row stays one row.
 func (w *writer) foundValues(c *policy.Column) string {
 	values := make([]string, len(c.Domain.Values))
 	for i, v := range c.Domain.Values {

@@ -116,8 +116,8 @@ func TestDiscoveryCountsUnits(t *testing.T) {
 	}
 }
 
-// TestOpenKeysAreCounted: what is counted by found keys, few (compared one by one) and many (looked up), and by constants,
-// is what the same SQL counts, on both engines.
+// TestOpenKeysAreCounted: what is counted by found keys, few (compared one by one) and many (looked up), and by
+// constants, is what the same SQL counts, on both engines.
 func TestOpenKeysAreCounted(t *testing.T) {
 	p := openPolicy(t, "max_rows_per_unit: 100")
 	text := groupStatements[0]

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) { os.Exit(sparktest.Main(pgtest.Main(m))) }
 // engine runs a query and returns its rows of integers.
 type engine func(t *testing.T, text string, args []any) [][]int64
 
-// TestEnginesAgreeWithTheTwin runs every golden query on the same generated rows in both databases, and checks that both
-// count what the twin counts.
+// TestEnginesAgreeWithTheTwin runs every golden query on the same generated rows in both databases, and checks that
+// both count what the twin counts.
 func TestEnginesAgreeWithTheTwin(t *testing.T) {
 	t.Parallel()
 	const seed = 20240611

@@ -13,11 +13,11 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// TestAuditFoundKeys plays the guessing game against what finds keys, in both engines: eight keys of about as many units as
-// are needed to be shown, and one unit more that has all of them. The guesser is told by how much the numbers that are shown
-// of the keys are nearer to the one database's than to the other's. Bounded by rows and by groups nobody does better than is
-// paid, (ε, δ); with bounding switched off, with sensitivity halved and with half of the noise the releases are caught. A
-// sound release is accused with a probability of at most 1e-7, all four with 4e-7.
+// TestAuditFoundKeys plays the guessing game against what finds keys, in both engines: eight keys of about as many
+// units as are needed to be shown, and one unit more that has all of them. The guesser is told by how much the numbers
+// that are shown of the keys are nearer to the one database's than to the other's. Bounded by rows and by groups nobody
+// does better than is paid, (ε, δ); with bounding switched off, with sensitivity halved and with half of the noise the
+// releases are caught. A sound release is accused with a probability of at most 1e-7, all four with 4e-7.
 func TestAuditFoundKeys(t *testing.T) {
 	const seed, alarm, wards = 515, stattest.Alarm(1e-7), 8
 	t.Logf("seed %d", seed)

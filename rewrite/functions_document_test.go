@@ -42,8 +42,8 @@ func worstScalar(t *testing.T) map[policy.Type][]policy.Value {
 	return values
 }
 
-// outcomesOf are the reasons for which a function of declared values fails on the worst values of its types; none: it is
-// total.
+// outcomesOf are the reasons for which a function of declared values fails on the worst values of its types; none: it
+// is total.
 func outcomesOf(t *testing.T, name string, types []policy.Type, worst map[policy.Type][]policy.Value) []string {
 	t.Helper()
 	args := make([]scalar.Expr, len(types))
@@ -88,8 +88,9 @@ var reasonOf = map[string]string{
 	"2201G": "buckets without a width", "2201E": "a logarithm of what has none", "2201F": "a power that has no value", "0A000": "a value that is not supported", "54000": "a number that is no character", "22015": "an interval out of range", "22004": "a NULL where none may be", "42601": "a template whose words exclude one another",
 }
 
-// TestFunctionsDocument holds docs/functions.md equal to the catalogue, and to what each function that analysts may write
-// does on the worst values of its types. None of them may do anything but answer or fail with one of PostgreSQL's errors.
+// TestFunctionsDocument holds docs/functions.md equal to the catalogue, and to what each function that analysts may
+// write does on the worst values of its types. None of them may do anything but answer or fail with one of PostgreSQL's
+// errors.
 func TestFunctionsDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(functionsHead)

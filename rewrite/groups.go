@@ -8,10 +8,11 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
-// Where the policy bounds a unit's groups, they are bounded measure by measure, by the groups that are released: bounding
-// by anything finer would let a unit into more of them, or with more rows. Of the rows that the measure asks for, a unit's
-// groups are put in the order of a hash of the unit and the group, and the first are taken; in each, the first rows in the
-// order of theirs (roworder.go). Both orders are functions of the unit's own rows alone (privacy rule 10).
+// Where the policy bounds a unit's groups, they are bounded measure by measure, by the groups that are released:
+// bounding by anything finer would let a unit into more of them, or with more rows. Of the rows that the measure asks
+// for, a unit's groups are put in the order of a hash of the unit and the group, and the first are taken; in each, the
+// first rows in the order of theirs (roworder.go). Both orders are functions of the unit's own rows alone (privacy rule
+// 10).
 //
 // A group goes by the first combination of cells of its class in each grouping, f1, f2, …, NULL where there is none.
 
@@ -44,8 +45,8 @@ func (w *writer) groupedRows(m *plans.Measure) (from, bound string) {
 	return from, "s.r <= " + strconv.FormatInt(w.table.MaxPerGroup, 10) + " AND s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10)
 }
 
-// groupedCounts writes a whole query for a measure that only counts rows: how many of them a unit has in a group, and not
-// which, is then all that matters.
+// groupedCounts writes a whole query for a measure that only counts rows: how many of them a unit has in a group, and
+// not which, is then all that matters.
 func (w *writer) groupedCounts(m *plans.Measure) string {
 	var items, classes, outer []string
 	for i, g := range m.Groups {

@@ -48,8 +48,9 @@ var groupPolicy = policytest.Over("duckdb:warehouse.duckdb") + `
           - {name: visit, type: integer, keys: join}
 `
 
-// groupStatements are counted and summed in groups of one column's cells, of classes of them, of cells of several columns,
-// with conditions that the database tests and conditions that only the cells decide, and within derived tables.
+// groupStatements are counted and summed in groups of one column's cells, of classes of them, of cells of several
+// columns, with conditions that the database tests and conditions that only the cells decide, and within derived
+// tables.
 var groupStatements = []string{
 	`SELECT ward, count(*) FROM visits GROUP BY 1`,
 	`SELECT ward, count(*) FROM visits WHERE minutes > 1 GROUP BY 1`,
@@ -255,9 +256,9 @@ func moved(t *testing.T, open func(t *testing.T) visitDatabase, d dialect.Dialec
 	return out
 }
 
-// TestGroupBoundsHoldOnNeighbours (privacy rule 10): a thousand comparisons of random databases in which units have many rows, each with
-// and without one unit, never differ by more than the declared sensitivity; and two planted faults do: a bound that the SQL
-// does not enforce, and a sensitivity that is half of what it should be.
+// TestGroupBoundsHoldOnNeighbours (privacy rule 10): a thousand comparisons of random databases in which units have
+// many rows, each with and without one unit, never differ by more than the declared sensitivity; and two planted faults
+// do: a bound that the SQL does not enforce, and a sensitivity that is half of what it should be.
 func TestGroupBoundsHoldOnNeighbours(t *testing.T) {
 	t.Parallel()
 	const bounds, none = "{max_groups_per_unit: 2, max_rows_per_group: 2}", "{max_groups_per_unit: 1000, max_rows_per_group: 1000}"
@@ -287,9 +288,9 @@ func TestGroupBoundsHoldOnNeighbours(t *testing.T) {
 	}
 }
 
-// TestGroupBoundsAreTheUnitsOwn: what is counted of all units is the sum of what is counted of each alone, so a unit's rows
-// decide for themselves; of a unit alone as many groups count as may, with as many rows as may; and whether rows are
-// numbered or counted, the same groups stay.
+// TestGroupBoundsAreTheUnitsOwn: what is counted of all units is the sum of what is counted of each alone, so a unit's
+// rows decide for themselves; of a unit alone as many groups count as may, with as many rows as may; and whether rows
+// are numbered or counted, the same groups stay.
 func TestGroupBoundsAreTheUnitsOwn(t *testing.T) {
 	const seed = 12
 	t.Logf("seed %d", seed)

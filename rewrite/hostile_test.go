@@ -99,8 +99,8 @@ func hostileDatabases(t *testing.T) (peopleRows, visitsRows []stored, engines ma
 	return peopleRows, visitsRows, map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill(true)), dialect.PostgreSQL: postgresEngine(t, fill(false))}
 }
 
-// TestHostileRowsLieInGosCells: every golden and random measure, over rows of extreme values of every type, succeeds on both
-// engines and puts each row into the cell of policy.Domain.
+// TestHostileRowsLieInGosCells: every golden and random measure, over rows of extreme values of every type, succeeds on
+// both engines and puts each row into the cell of policy.Domain.
 func TestHostileRowsLieInGosCells(t *testing.T) {
 	peopleRows, visitsRows, engines := hostileDatabases(t)
 	list, known := append(withRandom(t), otherOrders(t)...), byGo{}
@@ -109,8 +109,8 @@ func TestHostileRowsLieInGosCells(t *testing.T) {
 	}
 }
 
-// TestCountsToOneEndOfADomain: rows with a value up to one end of their column's domain are those from there on less those past the end, on DuckDB, whatever values lie past it; and
-// not without taking those away.
+// TestCountsToOneEndOfADomain: rows with a value up to one end of their column's domain are those from there on less
+// those past the end, on DuckDB, whatever values lie past it; and not without taking those away.
 func TestCountsToOneEndOfADomain(t *testing.T) {
 	t.Parallel()
 	peopleRows, visitsRows, engines := hostileDatabases(t)
@@ -222,7 +222,8 @@ func drained(db *sql.DB, text string, args []any) error {
 	return rows.Err()
 }
 
-// hostileClinic are the values of the neighbour tables' columns, as SQL; DuckDB's numbers have neither NaN nor an infinity.
+// hostileClinic are the values of the neighbour tables' columns, as SQL; DuckDB's numbers have neither NaN nor an
+// infinity.
 var hostileClinic = map[string][][]string{
 	"people": {{"0", "1", "NULL", "2147483647", "-2147483648"}, {"0", "9", "NULL", "2147483647", "-2147483648", "-1", "10"}, {"'f'", "'m'", "''", "NULL", "HUGE"}},
 	"visits": {{"VISIT"}, {"0", "1", "NULL", "2147483647", "-2147483648"}, {"'A'", "'B'", "''", "NULL", "HUGE"}, {"-5", "9", "NULL", "2147483647", "-2147483648"},
@@ -272,8 +273,8 @@ func proven(q rewrite.Query) string {
 	return ""
 }
 
-// TestHostileRowsFailNoStatement: every form of measure, counts, sums, products, joins, keys, groups, choices and aggregates
-// per unit, under all rules and both relations of neighbours, succeeds over hostile rows in both its forms.
+// TestHostileRowsFailNoStatement: every form of measure, counts, sums, products, joins, keys, groups, choices and
+// aggregates per unit, under all rules and both relations of neighbours, succeeds over hostile rows in both its forms.
 func TestHostileRowsFailNoStatement(t *testing.T) {
 	t.Parallel()
 	statements := slices.Concat(everyStatement(), choiceStatements[:8], choiceStatements[11:], viewStatements)

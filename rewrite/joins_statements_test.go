@@ -275,8 +275,8 @@ var sumStatements = []string{
 	`SELECT p.sex, sum(p.age - coalesce(v.minutes, 0)), sum(CASE WHEN p.age > 3 THEN p.age - coalesce(v.minutes, -1) ELSE 0 END) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'B' GROUP BY 1`,
 }
 
-// listedStatements look public rows up by columns of which there are too many combinations of cells, or add up what is looked up beside other
-// columns.
+// listedStatements look public rows up by columns of which there are too many combinations of cells, or add up what is
+// looked up beside other columns.
 var listedStatements = []string{
 	`SELECT p.sex, sum(b.price * (1 - b.amount) - o.fee * b.amount), avg(b.price - o.fee), count(*) FROM buys b JOIN offers o ON o.part = b.part AND o.maker = b.maker JOIN people p ON p.person_id = b.who GROUP BY 1`,
 	`SELECT p.sex, sum(b.price * (1 - b.amount) - o.fee * b.amount), sum(o.fee) FROM people p, offers o, buys b WHERE o.part = b.part AND p.person_id = b.who AND b.maker = o.maker AND o.least < 4 GROUP BY 1`,
@@ -303,8 +303,8 @@ var fullStatements = []string{
 	`SELECT n, m, count(*), count(DISTINCT a.who) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) a FULL JOIN (SELECT who, count(*) AS m FROM buys GROUP BY who) b ON b.who = a.who AND b.m > 1 AND a.n < 3 GROUP BY 1, 2`,
 }
 
-// windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain SQL, what is asked
-// does not depend on it.
+// windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain
+// SQL, what is asked does not depend on it.
 var windowStatements = []string{
 	`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY who ORDER BY day) AS n FROM visits) t GROUP BY 1`,
 	`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who ORDER BY visit) AS n FROM visits) t WHERE n = 1 GROUP BY 1`,

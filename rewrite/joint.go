@@ -33,13 +33,15 @@ import (
 //   - rows that have to be numbered first are numbered once, and what the measures need of them is kept for all of them (where they lie on
 //     several machines that would gather them on one, and each measure numbers them).
 //
-// Claim. Each measure is counted as it is by a query of its own (Render). Proof. The second form's rows are those of each measure's source: the text
-// that reads them is held to be the same for all, so what it reads is. In the first, a row counts for a counter where the measure's
-// condition and the counter's own hold of it, which is what WHERE and FILTER say in a query of its own; the tally's combinations
-// are finer than each measure's, and numbers of rows and exact sums of parts add up. The rules of every column leave the same rows out, of columns of the
-// tally after it. A combination that a query of the measure's own would not return counts 0 here, as one that does not come does.
+// Claim. Each measure is counted as it is by a query of its own (Render). Proof. The second form's rows are those of
+// each measure's source: the text that reads them is held to be the same for all, so what it reads is. In the first, a
+// row counts for a counter where the measure's condition and the counter's own hold of it, which is what WHERE and
+// FILTER say in a query of its own; the tally's combinations are finer than each measure's, and numbers of rows and
+// exact sums of parts add up. The rules of every column leave the same rows out, of columns of the tally after it. A
+// combination that a query of the measure's own would not return counts 0 here, as one that does not come does.
 
-// RenderAll writes the SQL of measures that are bought at one moment: one query for each, several of which may be of one scan. It ends with ctx.
+// RenderAll writes the SQL of measures that are bought at one moment: one query for each, several of which may be of
+// one scan. It ends with ctx.
 func RenderAll(ctx context.Context, list []*plans.Measure, d dialect.Dialect) ([]Query, error) {
 	if d.Words == nil {
 		return nil, errors.New("rewrite: no such dialect")
@@ -125,8 +127,8 @@ func (w *writer) sameTable(list []*plans.Measure) bool {
 	return list[0].Table.Derived != nil && !slices.ContainsFunc(list, func(m *plans.Measure) bool { return m.Table != list[0].Table })
 }
 
-// tallyRows is how many rows a tally of a measure of nothing is expected to have, by stored values, or by the normalised ones of a derived table;
-// more than any limit: many.
+// tallyRows is how many rows a tally of a measure of nothing is expected to have, by stored values, or by the
+// normalised ones of a derived table; more than any limit: many.
 func (w *writer) tallyRows(m *plans.Measure) uint64 {
 	if m.Table.Derived == nil {
 		return w.combinations(m)
@@ -167,8 +169,8 @@ func (w *writer) tallyOfRows(m *plans.Measure) tally {
 	return t
 }
 
-// jointly is a measure of which several, over one table, are made: by the columns of all of them, in pieces that all of theirs are made of, under
-// the conditions that all of them have, and with each one's others as its counters' own.
+// jointly is a measure of which several, over one table, are made: by the columns of all of them, in pieces that all of
+// theirs are made of, under the conditions that all of them have, and with each one's others as its counters' own.
 func (w *writer) jointly(list []*plans.Measure) *plans.Measure {
 	own := &plans.Measure{Table: list[0].Table}
 	for _, m := range list {
@@ -199,7 +201,8 @@ func (w *writer) jointly(list []*plans.Measure) *plans.Measure {
 	return own
 }
 
-// condition is one of the conditions that all hold of a measure's rows, and how it is written for rows as they are stored, or for those of a derived table.
+// condition is one of the conditions that all hold of a measure's rows, and how it is written for rows as they are
+// stored, or for those of a derived table.
 type condition struct {
 	pred predicate.Pred
 	text string
@@ -247,7 +250,8 @@ func merged(of, m *plans.Measure) *plans.Measure {
 	return own
 }
 
-// fromRows writes the bounded rows that several measures read, with what all of them need, and each measure's cells and counts of them.
+// fromRows writes the bounded rows that several measures read, with what all of them need, and each measure's cells and
+// counts of them.
 func (w *writer) fromRows(list []*plans.Measure) (rows string, parts []string) {
 	used := make([]bool, len(w.table.Columns))
 	for _, m := range list {
@@ -294,7 +298,8 @@ func (w *writer) fromRows(list []*plans.Measure) (rows string, parts []string) {
 	return selected([]string{strings.Join(items, ", ")}, from, conditions, nil), parts
 }
 
-// stacked writes the answers of several measures one below the other, each row with the number of its measure before it; columns that a measure does not have are 0.
+// stacked writes the answers of several measures one below the other, each row with the number of its measure before
+// it; columns that a measure does not have are 0.
 func (w *writer) stacked(list []*plans.Measure, parts []string) string {
 	cells, counts := 0, 0
 	for _, m := range list {

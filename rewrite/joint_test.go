@@ -31,8 +31,8 @@ func formsOf(q rewrite.Query) []form {
 	return list
 }
 
-// ofMeasure are the rows of a query's measure in the answer of its scan, without columns that are not its own, which must be 0, and without rows of
-// groups that count 0, sorted.
+// ofMeasure are the rows of a query's measure in the answer of its scan, without columns that are not its own, which
+// must be 0, and without rows of groups that count 0, sorted.
 func ofMeasure(t *testing.T, q rewrite.Query, rows [][]int64) (list [][]int64) {
 	t.Helper()
 	cells, counts := q.Width()
@@ -63,7 +63,8 @@ func ofMeasure(t *testing.T, q rewrite.Query, rows [][]int64) (list [][]int64) {
 	return list
 }
 
-// sameAsAlone holds each measure of a scan, in each of its texts that the rows allow, against what a query of its own counts.
+// sameAsAlone holds each measure of a scan, in each of its texts that the rows allow, against what a query of its own
+// counts.
 func sameAsAlone(t *testing.T, d dialect.Dialect, run engine, measures []*plans.Measure, queries []rewrite.Query, holds func(rewrite.Query, int) bool) (joined int) {
 	t.Helper()
 	for i, m := range measures {
@@ -148,7 +149,8 @@ func TestScansCountWhatEachWouldAlone(t *testing.T) {
 	}
 }
 
-// jointStatements are statements whose measures are read in one scan, each beside another, in the policies of the neighbour tests.
+// jointStatements are statements whose measures are read in one scan, each beside another, in the policies of the
+// neighbour tests.
 var jointStatements = []string{
 	`SELECT (SELECT count(*) FROM visits WHERE minutes > 0), (SELECT count(*) FROM visits WHERE ward = 'A'), (SELECT sum(minutes) FROM visits WHERE room > 2)`,
 	`SELECT 1, ward, count(*) FROM visits GROUP BY 2 UNION ALL SELECT 2, ward, sum(cost) FROM visits WHERE minutes > -3 GROUP BY 2`,
@@ -167,8 +169,8 @@ var jointChoices = []string{
 	`SELECT ward, stddev(minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY room), max(minutes + room) FROM visits GROUP BY 1`,
 }
 
-// TestStatementsReadRowsOnce: the measures of statements over the same rows are read in one scan, and count there what they do alone, in each of the scan's
-// texts that constraints allow.
+// TestStatementsReadRowsOnce: the measures of statements over the same rows are read in one scan, and count there what
+// they do alone, in each of the scan's texts that constraints allow.
 func TestStatementsReadRowsOnce(t *testing.T) {
 	t.Parallel()
 	const seed = 91
@@ -218,7 +220,8 @@ func TestStatementsReadRowsOnce(t *testing.T) {
 	}
 }
 
-// plansOf are the measures of a statement: conditions bought with what lies around them, as histograms, or each as it is.
+// plansOf are the measures of a statement: conditions bought with what lies around them, as histograms, or each as it
+// is.
 func plansOf(t *testing.T, p *policy.Policy, text string, asTheyAre bool) (list []*plans.Measure) {
 	t.Helper()
 	if asTheyAre { // the policy is other tests', too
@@ -234,7 +237,8 @@ func plansOf(t *testing.T, p *policy.Policy, text string, asTheyAre bool) (list 
 	return list
 }
 
-// TestJointGolden shows the SQL of scans: of rows that are numbered, of people, whom a constraint may prove unique, of rows with a stored rank, and of joins; and that of counts of all rows less those beyond the bound.
+// TestJointGolden shows the SQL of scans: of rows that are numbered, of people, whom a constraint may prove unique, of
+// rows with a stored rank, and of joins; and that of counts of all rows less those beyond the bound.
 func TestJointGolden(t *testing.T) {
 	got := ""
 	for _, c := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestJoinKeysAreOrderedByBytes: a collation may take different keys for equal. Which of a unit's rows are kept must not
-// then depend on the order in which they are stored; ordered by the keys' collation, it would.
+// TestJoinKeysAreOrderedByBytes: a collation may take different keys for equal. Which of a unit's rows are kept must
+// not then depend on the order in which they are stored; ordered by the keys' collation, it would.
 func TestJoinKeysAreOrderedByBytes(t *testing.T) {
 	conn := postgresConn(t, []string{"CREATE SCHEMA clinic",
 		`CREATE COLLATION clinic.loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`,

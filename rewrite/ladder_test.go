@@ -38,8 +38,9 @@ func withoutBounds(t *testing.T, table *policy.Table) *policy.Table {
 	return table
 }
 
-// TestLaddersLieInGosCells: a column without bounds is read by total functions on both engines and in snapshots, whatever it holds: 1e131071, NaN, an infinite
-// date, a number of another type's range. Each value lies in the cell of its ladder that policy.Domain says.
+// TestLaddersLieInGosCells: a column without bounds is read by total functions on both engines and in snapshots,
+// whatever it holds: 1e131071, NaN, an infinite date, a number of another type's range. Each value lies in the cell of
+// its ladder that policy.Domain says.
 func TestLaddersLieInGosCells(t *testing.T) {
 	t.Parallel()
 	const seed = 130
@@ -147,8 +148,9 @@ func boundsMeasures(t *testing.T, text string, d dialect.Dialect) (list []measur
 	return list
 }
 
-// TestBoundsNeighbours: what one unit moves of the histograms that bounds are found from is one unit of one cell (of two, where it is replaced),
-// whatever its rows are: thirty of them, all alike, outliers, without a value. A fault in the bound, or in the claim, is found.
+// TestBoundsNeighbours: what one unit moves of the histograms that bounds are found from is one unit of one cell (of
+// two, where it is replaced), whatever its rows are: thirty of them, all alike, outliers, without a value. A fault in
+// the bound, or in the claim, is found.
 func TestBoundsNeighbours(t *testing.T) {
 	t.Parallel()
 	const seed = 131

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// largePolicy has more combinations of ward, minutes and day than an answer has room for. Minutes are in steps, with a cell
-// for NULL and what is outside; rows of undeclared wards are left out.
+// largePolicy has more combinations of ward, minutes and day than an answer has room for. Minutes are in steps, with a
+// cell for NULL and what is outside; rows of undeclared wards are left out.
 func largePolicy(t *testing.T, bounds string) *policy.Policy {
 	t.Helper()
 	text := strings.NewReplacer("domain: {values: [A, B, C, D]}}", "domain: {values: [A, B, C, D]}, outside: exclude}", "max: 9, step: 1}", "max: 99999, step: 1}, nulls: cell",
@@ -29,8 +29,8 @@ func largePolicy(t *testing.T, bounds string) *policy.Policy {
 
 const largeStatement = `SELECT ward, minutes, day, count(*) FROM visits GROUP BY 1, 2, 3`
 
-// TestCombinationsAreFound: each combination's number of units is what plain SQL says, on both engines; without one unit
-// none changes by more than one, and no more change than the policy says; without that bound, more do.
+// TestCombinationsAreFound: each combination's number of units is what plain SQL says, on both engines; without one
+// unit none changes by more than one, and no more change than the policy says; without that bound, more do.
 func TestCombinationsAreFound(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
@@ -94,8 +94,8 @@ func pairs(rows [][]int64) map[int64]int64 {
 	return out
 }
 
-// TestFoundCombinationsAreCounted: what is counted by found combinations, few and many, is what the same SQL counts, on both
-// engines; rows of others are in none.
+// TestFoundCombinationsAreCounted: what is counted by found combinations, few and many, is what the same SQL counts, on
+// both engines; rows of others are in none.
 func TestFoundCombinationsAreCounted(t *testing.T) {
 	p := largePolicy(t, "max_rows_per_unit: 100")
 	for d, open := range groupDatabases(t) {

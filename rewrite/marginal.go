@@ -14,8 +14,10 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Beside each of its tables a snapshot holds marginals: how many of the table's rows have each rank and each combination of values of some columns, where these are few. A measure that reads no other
-// columns reads a marginal in the rows' place (docs/adr/0156), and takes no longer of more rows. Of `visits`, whose first columns are ward and minutes:
+// Beside each of its tables a snapshot holds marginals: how many of the table's rows have each rank and each
+// combination of values of some columns, where these are few. A measure that reads no other columns reads a marginal in
+// the rows' place (docs/adr/0156), and takes no longer of more rows. Of `visits`, whose first columns are ward and
+// minutes:
 //
 //	CREATE TABLE "visits@1f…#1+2" AS SELECT t.r AS r, t."1:ward" AS "1:ward", t."2:minutes" AS "2:minutes", count(*) AS n FROM "visits@1f…" AS t
 //	WHERE t.r <= 256 GROUP BY t.r, t."1:ward", t."2:minutes" ORDER BY r
@@ -23,16 +25,22 @@ import (
 //	SELECT count(*), sum(minutes) FROM visits WHERE minutes > 20, at most 10 rows of a person:
 //	SELECT sum(s.n), sum(s.n2 * s.n) FROM (SELECT t."2:minutes" AS n2, t.n AS n FROM "visits@1f…#1+2" AS t WHERE t.r <= 10) AS s WHERE s.n2 >= 21
 //
-// Claim. A measure has the same answer over a marginal as over the rows. Proof. A row of the marginal stands for n rows that have one rank and, of each column that the measure reads, values of which everything that it
-// asks of them is the same: the bound, conditions, cells and pieces, and what a row adds to a sum, which are functions of these alone. So a number of rows is the sum of n, and a sum of what rows add that of n times what one adds. Of a
-// column that has many values a marginal holds one for each cell, the least that a row has; conditions of cells and pieces are the same for all values of a cell, and a measure that asks more of the column (a comparison
-// inside a step, a sum) does not read that marginal (suffices). Rows beyond its ranks are beyond the bound of each measure that does.
+// Claim. A measure has the same answer over a marginal as over the rows. Proof. A row of the marginal stands for n rows
+// that have one rank and, of each column that the measure reads, values of which everything that it asks of them is the
+// same: the bound, conditions, cells and pieces, and what a row adds to a sum, which are functions of these alone. So a
+// number of rows is the sum of n, and a sum of what rows add that of n times what one adds. Of a column that has many
+// values a marginal holds one for each cell, the least that a row has; conditions of cells and pieces are the same for
+// all values of a cell, and a measure that asks more of the column (a comparison inside a step, a sum) does not read
+// that marginal (suffices). Rows beyond its ranks are beyond the bound of each measure that does.
 //
-// Claim. Nothing here fails. Proof. What one row adds is a whole number below 2^62, or a decimal of at most 18 digits (total, sum), n is below 2^63, of all rows of a marginal together too, for they are different rows: products and their sums lie below 2^125,
-// within HUGEINT, or have 37 digits, within DECIMAL.
+// Claim. Nothing here fails. Proof. What one row adds is a whole number below 2^62, or a decimal of at most 18 digits
+// (total, sum), n is below 2^63, of all rows of a marginal together too, for they are different rows: products and
+// their sums lie below 2^125, within HUGEINT, or have 37 digits, within DECIMAL.
 //
-// Claim. Which marginals there are, and which one a measure reads, is a function of the policy's columns and of the measure. Proof. marginals reads domains, and suffices the measure and the table's bound. None is left
-// out because rows have many different values. So SQL, costs and refusals are the same for neighbours, and how long a measure takes hangs on how many of at most maxPairs combinations come, where it hung on the number of rows.
+// Claim. Which marginals there are, and which one a measure reads, is a function of the policy's columns and of the
+// measure. Proof. marginals reads domains, and suffices the measure and the table's bound. None is left out because
+// rows have many different values. So SQL, costs and refusals are the same for neighbours, and how long a measure takes
+// hangs on how many of at most maxPairs combinations come, where it hung on the number of rows.
 
 const (
 	maxPairs     = 1 << 18             // rows of a marginal: combinations of its columns' values, and ranks
@@ -102,8 +110,9 @@ func valuesOf(c *policy.Column) uint64 {
 	return width.Uint64() + 1 + uint64(d.Size()-valued(d))
 }
 
-// marginals lists those of a table, the smallest first. Columns are put together in the order of their sizes, as many as have few combinations, so that the rows are counted once for all of them; each other one has its own. Where
-// no column has few values, rows are counted by rank alone.
+// marginals lists those of a table, the smallest first. Columns are put together in the order of their sizes, as many
+// as have few combinations, so that the rows are counted once for all of them; each other one has its own. Where no
+// column has few values, rows are counted by rank alone.
 func marginals(t *policy.Table) []marginal {
 	var parts []part
 	for _, c := range t.Columns {
@@ -224,8 +233,8 @@ func (m marginal) suffices(read map[*policy.Column]bool) bool {
 	return true
 }
 
-// countOf writes how many rows an aggregate sees of which n is not NULL, of all with *: an int8. count is one in each database, and is not cast
-// once more: for a query that reads no row, a cast is some of its time.
+// countOf writes how many rows an aggregate sees of which n is not NULL, of all with *: an int8. count is one in each
+// database, and is not cast once more: for a query that reads no row, a cast is some of its time.
 func (w *writer) countOf(n, filter string) string {
 	switch {
 	case w.marginal == nil:

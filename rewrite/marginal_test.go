@@ -29,8 +29,9 @@ func readsMarginal(q rewrite.Query) bool { return marginalNamed.MatchString(q.SQ
 
 var marginalNamed = regexp.MustCompile(`@[0-9a-f]{16}#([0-9+]*)"`)
 
-// TestMarginalsCountWhatRowsDo: what is drawn of no, one or two columns is counted as the twin counts it row by row, whichever marginal is read, over rows with every kind of value, of which each unit has more than its bound;
-// and as the rows themselves are counted, where no marginal is left for them.
+// TestMarginalsCountWhatRowsDo: what is drawn of no, one or two columns is counted as the twin counts it row by row,
+// whichever marginal is read, over rows with every kind of value, of which each unit has more than its bound; and as
+// the rows themselves are counted, where no marginal is left for them.
 func TestMarginalsCountWhatRowsDo(t *testing.T) {
 	t.Parallel()
 	const seed = 156
@@ -232,7 +233,8 @@ func TestMarginalsGolden(t *testing.T) {
 	asWritten(t, "marginals.sql", got)
 }
 
-// TestMarginalsAreFew: columns of few values are counted together, each in one marginal; one of no columns stands where there is no other of all ranks.
+// TestMarginalsAreFew: columns of few values are counted together, each in one marginal; one of no columns stands where
+// there is no other of all ranks.
 func TestMarginalsAreFew(t *testing.T) {
 	namesOf := func(columns ...string) (names []string) {
 		e, err := rewrite.Extract(sumsPolicy(t, columns...).Datasets[0].Tables[0], dialect.PostgreSQL)

@@ -17,7 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// inExpressions is PostgreSQL whose marks are sub-queries within expressions, as engines have them that do not say MarksByJoin.
+// inExpressions is PostgreSQL whose marks are sub-queries within expressions, as engines have them that do not say
+// MarksByJoin.
 var inExpressions = sync.OnceValue(func() dialect.Dialect {
 	words := *dialect.PostgreSQL.Words
 	words.MarksByJoin = false
@@ -58,8 +59,9 @@ func marksPlans(t *testing.T, conn *pgx.Conn, q rewrite.Query) (list []string) {
 	return list
 }
 
-// TestMarksTakeLinearWork: with as little work_mem as a server can have, no statement of the tests that joins rows reads a sub-query, or what is joined, anew for each row. The same statements with marks within
-// expressions do, once their others are not expected to fit.
+// TestMarksTakeLinearWork: with as little work_mem as a server can have, no statement of the tests that joins rows
+// reads a sub-query, or what is joined, anew for each row. The same statements with marks within expressions do, once
+// their others are not expected to fit.
 func TestMarksTakeLinearWork(t *testing.T) {
 	t.Parallel()
 	conn := postgresConn(t, append(slices.Clone(neighbourTables),
@@ -103,7 +105,8 @@ func TestMarksTakeLinearWork(t *testing.T) {
 	}
 }
 
-// keyPolicy has two tables of people's rows that are compared by a key. What the policy calls a key's type is nothing that the SQL holds on to.
+// keyPolicy has two tables of people's rows that are compared by a key. What the policy calls a key's type is nothing
+// that the SQL holds on to.
 var keyPolicy = joinPolicy[:strings.Index(joinPolicy, "      - name: visits\n")] + `      - name: lefts
         source: clinic.lefts
         unit: lefts.who = people.person_id
@@ -120,7 +123,8 @@ var keyPolicy = joinPolicy[:strings.Index(joinPolicy, "      - name: visits\n")]
           - {name: k, type: text, keys: join}
 `
 
-// keyTypes are types of keys on both sides, and values of each. exact: those of which = and DISTINCT are equality of their texts, on both sides.
+// keyTypes are types of keys on both sides, and values of each. exact: those of which = and DISTINCT are equality of
+// their texts, on both sides.
 var keyTypes = []struct {
 	name, left, right string
 	values            []string
@@ -144,8 +148,8 @@ var keyTypes = []struct {
 	{"jsonb", "jsonb", "jsonb", []string{"'1'", "'1.0'", `'{"a": 1}'`, `'{"a": 1.00}'`, "'null'"}, false},
 }
 
-// TestMarksAlongKeys: whatever = says of two keys, a row's mark is what it says, as often as the row is there. By a join with different keys it would be otherwise, which is why that is for exact ones
-// alone (dialect.Citus).
+// TestMarksAlongKeys: whatever = says of two keys, a row's mark is what it says, as often as the row is there. By a
+// join with different keys it would be otherwise, which is why that is for exact ones alone (dialect.Citus).
 func TestMarksAlongKeys(t *testing.T) {
 	t.Parallel()
 	statements := []string{
@@ -214,7 +218,8 @@ func marksServer(b *testing.B) *pgx.Conn {
 	return conn
 }
 
-// BenchmarkMarks times a mark along the unit and one along a key, over 200,000 people with a million visits and a million calls and the work_mem that a server has by default.
+// BenchmarkMarks times a mark along the unit and one along a key, over 200,000 people with a million visits and a
+// million calls and the work_mem that a server has by default.
 //
 //	go test ./rewrite -run '^$' -bench Marks -benchtime 3x
 func BenchmarkMarks(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// onlyMatched tells a table of the policy, and one whose rows are that one's with public rows or with computed columns: such
-// may be of rows that are units.
+// onlyMatched tells a table of the policy, and one whose rows are that one's with public rows or with computed columns:
+// such may be of rows that are units.
 func onlyMatched(t *policy.Table) bool {
 	for t.Derived != nil {
 		if from := derived.Widened(t); from != nil {
@@ -25,8 +25,8 @@ func onlyMatched(t *policy.Table) bool {
 	return true
 }
 
-// matched writes a row once for each public row that it matches. The public rows are numbers: which they are is known to the
-// planner alone.
+// matched writes a row once for each public row that it matches. The public rows are numbers: which they are is known
+// to the planner alone.
 func (w *writer) matched(m *derived.Matched) string {
 	a := w.sub(m.From, "a")
 	alias := "m" + strconv.Itoa(w.depth)

@@ -189,14 +189,16 @@ func (w *writer) finished(sql string) (text, error) {
 	return text{sql, w.args, w.reads, w.equals}, nil
 }
 
-// MaxSQL bounds a text, in bytes beside its constants (docs/adr/0195): what an engine parses, binds and optimises grows with a statement's text, not with a domain. Lists
-// of cells, of numbers and of texts are constants, which have bounds of their own and are read once.
+// MaxSQL bounds a text, in bytes beside its constants (docs/adr/0195): what an engine parses, binds and optimises grows
+// with a statement's text, not with a domain. Lists of cells, of numbers and of texts are constants, which have bounds
+// of their own and are read once.
 const MaxSQL = 64 << 10
 
 // MaxConstants bounds a text with all its constants: a list of 2^19 cells, or of 2^17 rows that are looked up.
 const MaxConstants = 4 << 20
 
-// ErrTooLong says that a text has so many parts that it is not written to its end: each would be longer than MaxSQL allows them to be together.
+// ErrTooLong says that a text has so many parts that it is not written to its end: each would be longer than MaxSQL
+// allows them to be together.
 var ErrTooLong = errors.New("rewrite: the SQL of a question is longer than 64 KiB")
 
 // besideConstants is how long a text is without the digits of its numbers and what stands in quotes as a constant.
@@ -230,7 +232,8 @@ func (w *writer) output(expression, name string) string {
 	return w.cast(expression, kind) + " AS " + name
 }
 
-// outputCounter names a counter's value, of which only what rows add up to has not yet the type that the backend expects.
+// outputCounter names a counter's value, of which only what rows add up to has not yet the type that the backend
+// expects.
 func (w *writer) outputCounter(count string, summed bool, name string) string {
 	if summed {
 		return w.output(w.cut(count), name)
@@ -290,8 +293,8 @@ func (w *writer) at(c *policy.Column) int {
 	return at
 }
 
-// use notes that the query reads a column and returns its normalised value's name, or, of rows as they are stored, how the
-// value is normalised.
+// use notes that the query reads a column and returns its normalised value's name, or, of rows as they are stored, how
+// the value is normalised.
 func (w *writer) use(c *policy.Column) string {
 	at := w.at(c)
 	if w.err != nil {

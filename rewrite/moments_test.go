@@ -12,7 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// moments has every second place of a statement that names a private table read it as it is in another moment: in schema later.
+// moments has every second place of a statement that names a private table read it as it is in another moment: in
+// schema later.
 func moments(sql string) string {
 	n := 0
 	return regexp.MustCompile(`"clinic"\."[a-z]+"`).ReplaceAllStringFunc(sql, func(name string) string {
@@ -23,8 +24,9 @@ func moments(sql string) string {
 	})
 }
 
-// TestMomentsDoNotMatter: what the SQL for Citus counts moves by at most what the plan claims where each place that names a table reads it in a moment of its own (docs/adr/0150). On one
-// PostgreSQL two schemas stand for two moments, in which everybody has other rows; neighbours lack one person in both.
+// TestMomentsDoNotMatter: what the SQL for Citus counts moves by at most what the plan claims where each place that
+// names a table reads it in a moment of its own (docs/adr/0150). On one PostgreSQL two schemas stand for two moments,
+// in which everybody has other rows; neighbours lack one person in both.
 func TestMomentsDoNotMatter(t *testing.T) {
 	t.Parallel()
 	const seed = 150

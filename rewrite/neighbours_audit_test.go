@@ -18,10 +18,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// released are the statements whose releases are audited as black boxes: each aggregate, each form of join, each aggregate
-// per unit, grouping sets, choices. A bound that is switched off shows where bounded, elsewhere the domain of what is
-// aggregated bounds as well. Where spread, a unit moves so many numbers by so little that a guesser with few answers misses
-// a fault; the exact comparison (TestAuditNeighbours) does not.
+// released are the statements whose releases are audited as black boxes: each aggregate, each form of join, each
+// aggregate per unit, grouping sets, choices. A bound that is switched off shows where bounded, elsewhere the domain of
+// what is aggregated bounds as well. Where spread, a unit moves so many numbers by so little that a guesser with few
+// answers misses a fault; the exact comparison (TestAuditNeighbours) does not.
 var released = []struct {
 	what, text      string
 	bounded, spread bool
@@ -85,8 +85,8 @@ var released = []struct {
 	{wide, `SELECT count(*) FROM (SELECT who FROM calls GROUP BY who HAVING sum(paid) > 50) t`, false, false},
 }
 
-// wide is a form that is audited at full length alone: 20,000 releases of its 6,002 sums take as long as those of all other
-// forms at the short one.
+// wide is a form that is audited at full length alone: 20,000 releases of its 6,002 sums take as long as those of all
+// other forms at the short one.
 const wide = "HAVING per unit, of many sums"
 
 // pair are two databases that differ in one unit: what a measure is given of each.
@@ -110,8 +110,8 @@ var (
 	}, claimed: 1}
 )
 
-// farthest are the pairs of neighbours, of many that are drawn, that say most: with the SQL as it is the pair whose releases
-// differ most, with one of the faults in it the one that a guesser would tell apart most easily.
+// farthest are the pairs of neighbours, of many that are drawn, that say most: with the SQL as it is the pair whose
+// releases differ most, with one of the faults in it the one that a guesser would tell apart most easily.
 func (db database) farthest(t *testing.T, r *rand.Rand, m measured, replace bool, among []fault) map[string]pair {
 	t.Helper()
 	best := map[string]pair{}
@@ -157,8 +157,8 @@ func (db database) farthest(t *testing.T, r *rand.Rand, m measured, replace bool
 	return best
 }
 
-// loss is the largest logarithm of a likelihood ratio of two databases' releases (its mean, where noise is Gaussian: their ρ),
-// and in how many places they differ; of a choice, the number of rows that they differ by.
+// loss is the largest logarithm of a likelihood ratio of two databases' releases (its mean, where noise is Gaussian:
+// their ρ), and in how many places they differ; of a choice, the number of rows that they differ by.
 func (m measured) loss(t *testing.T, sides [2][]privacy.Group) (loss, places float64) {
 	t.Helper()
 	spec := m.measure.Spec
@@ -183,8 +183,8 @@ func noiseAt(spec mechanisms.Spec, at, of int) mechanisms.Noise {
 	return spec.Counts().Noise
 }
 
-// ratio is the logarithm of the likelihood of the one database over that of the other, negated, by how far an observation is
-// from what each would be without noise.
+// ratio is the logarithm of the likelihood of the one database over that of the other, negated, by how far an
+// observation is from what each would be without noise.
 func ratio(n mechanisms.Noise, toOne, toOther float64) float64 {
 	scale := float64(n.Den) / float64(n.Num)
 	if n.Kind == mechanisms.DiscreteLaplace {
@@ -193,8 +193,8 @@ func ratio(n mechanisms.Noise, toOne, toOther float64) float64 {
 	return (toOne*toOne - toOther*toOther) / 2 * scale
 }
 
-// apart is how much two databases' cells differ for a choice: of the largest, which compares cells with each other, the most and the least
-// rows that a cell of the one has more, else all rows that they differ by.
+// apart is how much two databases' cells differ for a choice: of the largest, which compares cells with each other, the
+// most and the least rows that a cell of the one has more, else all rows that they differ by.
 func apart(ch *mechanisms.Choice, sides [2][]privacy.Group) float64 {
 	cells := map[string]int64{}
 	for i, groups := range sides {
@@ -245,7 +245,8 @@ func boundings(t *testing.T) (list []bounding) {
 	return list
 }
 
-// paid is the ε, at the δ of the claim, that a measure costs; unit is the loss of a pair that is as far apart as is claimed.
+// paid is the ε, at the δ of the claim, that a measure costs; unit is the loss of a pair that is as far apart as is
+// claimed.
 func (b bounding) paid(t *testing.T, m *plans.Measure) (paid, unit float64) {
 	t.Helper()
 	if b.delta == 0 {
@@ -254,17 +255,18 @@ func (b bounding) paid(t *testing.T, m *plans.Measure) (paid, unit float64) {
 	return stattest.LeastEpsilon(m.Cost.Rho, privacy.AttoDelta(int64(b.delta*1e18))).Float(), m.Cost.Rho.Float()
 }
 
-// TestAuditReleases plays a guessing game against the releases of statements, on the neighbours that are farthest apart of
-// those drawn, under each rule that bounds a unit's rows: nobody tells them apart by more than is paid, ε, or what a ρ
-// converts to. The guesser knows both databases, and is told the logarithm of the likelihood ratio, which is all that a
-// release says about them; of a choice he is told what was chosen. One judgement of a release that keeps its claim fails with
-// a probability of at most 1e-7; the test prints how much that is of all. The same releases with bounding switched off, with
-// sensitivity halved (bounds twice as high as claimed) and with half of their noise are caught.
+// TestAuditReleases plays a guessing game against the releases of statements, on the neighbours that are farthest apart
+// of those drawn, under each rule that bounds a unit's rows: nobody tells them apart by more than is paid, ε, or what a
+// ρ converts to. The guesser knows both databases, and is told the logarithm of the likelihood ratio, which is all that
+// a release says about them; of a choice he is told what was chosen. One judgement of a release that keeps its claim
+// fails with a probability of at most 1e-7; the test prints how much that is of all. The same releases with bounding
+// switched off, with sensitivity halved (bounds twice as high as claimed) and with half of their noise are caught.
 func TestAuditReleases(t *testing.T) {
 	threats.Nightly(t, "rewrite.TestAuditNeighbours (bounds, sensitivity), mechanisms/noise.TestT21ExactChances and test/audits.TestT21LowerBounds (noise)")
 	const seed, alarm = 909, stattest.Alarm(1e-7)
 	t.Logf("seed %d", seed)
-	// Where a guesser with few answers misses, the short audit spends no time on many: a fifth sees the gross faults alone.
+	// Where a guesser with few answers misses, the short audit spends no time on many: a fifth sees the gross faults
+	// alone.
 	few, answers := stattest.Length(1000, 200_000), stattest.Length(5000, 200_000)
 	judged, caught := 0, map[string]map[string]bool{}
 	for _, b := range boundings(t) {

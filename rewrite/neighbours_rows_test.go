@@ -32,8 +32,8 @@ func (a tuples) add(b tuples) {
 // visitsOf is how many visits' numbers belong to each person, so that visits stay unique.
 const visitsOf = 100
 
-// person draws what a person has. Alike: rows that differ in nothing but their keys; wild: values at and beyond the ends of
-// the domains; unique: at most one row in people.
+// person draws what a person has. Alike: rows that differ in nothing but their keys; wild: values at and beyond the
+// ends of the domains; unique: at most one row in people.
 func person(r *rand.Rand, id int, most int, unique bool) tuples {
 	wild := r.IntN(2) == 0
 	return drawPerson(r, id, func() int { return r.IntN(most + 1) }, wild, r.IntN(3) == 0, unique)

@@ -43,8 +43,8 @@ var neighbourPolicy = strings.Replace(strings.Replace(joinPolicy, "max_rows_per_
       - name: wards
 `, 1)
 
-// variants are the policies that the statements are measured under: both relations of neighbours, and all rules for values
-// outside domains and for NULL. Tests share them, and change none.
+// variants are the policies that the statements are measured under: both relations of neighbours, and all rules for
+// values outside domains and for NULL. Tests share them, and change none.
 func variants(t testing.TB, d dialect.Dialect) map[string]*policy.Policy {
 	t.Helper()
 	shared.Lock()
@@ -59,8 +59,8 @@ func variants(t testing.TB, d dialect.Dialect) map[string]*policy.Policy {
 	return maps.Clone(shared.variants[d.PostgreSQLs])
 }
 
-// shared is what tests have parsed, planned and rendered already: a dozen of them ask the same hundreds of statements under the
-// same policies.
+// shared is what tests have parsed, planned and rendered already: a dozen of them ask the same hundreds of statements
+// under the same policies.
 var shared = struct {
 	sync.Mutex
 	variants map[bool]map[string]*policy.Policy // by whether the private database speaks PostgreSQL
@@ -244,8 +244,8 @@ func renderedFor(t testing.TB, text string, plan *plans.Plan, d dialect.Dialect)
 	return list
 }
 
-// silent is a spec whose noise is 0 but with a probability of 10^-400000: its release is the vector whose sensitivity is
-// claimed.
+// silent is a spec whose noise is 0 but with a probability of 10^-400000: its release is the vector whose sensitivity
+// is claimed.
 func silent(s mechanisms.Spec) mechanisms.Spec {
 	return otherNoise(s, func(mechanisms.Noise) mechanisms.Noise {
 		return mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1_000_000}
@@ -341,7 +341,8 @@ func postgresDatabase(t *testing.T) database {
 	})
 }
 
-// snapshotDatabase has, beside the rows, a snapshot of them under variants of the policy, made anew when rows are loaded.
+// snapshotDatabase has, beside the rows, a snapshot of them under variants of the policy, made anew when rows are
+// loaded.
 func snapshotDatabase(t *testing.T, names ...string) database {
 	all, db := variants(t, dialect.DuckDB), duckDB(t, append(slices.Clone(neighbourTables), "CREATE SCHEMA stage"))
 	var list []rewrite.Extraction
@@ -426,7 +427,8 @@ func remembering(d dialect.Dialect, run engine, load func(script string) error) 
 	}}
 }
 
-// turns are into how many parts the short audits divide what has to be tried with what: each statement under half of the variants, each variant with half of the statements.
+// turns are into how many parts the short audits divide what has to be tried with what: each statement under half of
+// the variants, each variant with half of the statements.
 var turns = stattest.Length(2, 1)
 
 // byTurns is the part of a list whose turn it is: all of it in the long audits.
@@ -442,8 +444,8 @@ func byTurns[T any](list []T, turn int) (part []T) {
 // worst is the largest share of its claim that each statement's observations differed by.
 type worst map[string]float64
 
-// compare draws pairs of neighbouring databases and holds every measure against its claim. A fault is looked for until it has
-// been found in each statement.
+// compare draws pairs of neighbouring databases and holds every measure against its claim. A fault is looked for until
+// it has been found in each statement.
 func (db database) compare(t *testing.T, r *rand.Rand, rounds int, statements []string, f fault, names []string) worst {
 	t.Helper()
 	all, list := variants(t, db.dialect), map[string][]measured{}
@@ -498,8 +500,8 @@ func (db database) compare(t *testing.T, r *rand.Rand, rounds int, statements []
 
 var variantNames = []string{"add-remove", "add-remove, ranked", "replace-one", "replace-one, ranked", "add-remove, other rules", "replace-one, other rules", "add-remove, groups", "replace-one, groups", "add-remove, no units", "add-remove, no units, groups", "add-remove, unique", "replace-one, unique"}
 
-// TestAuditNeighbours: what a unit's rows move, whatever they are, is at most what the plan claims, in every statement, on
-// both engines, under both relations of neighbours.
+// TestAuditNeighbours: what a unit's rows move, whatever they are, is at most what the plan claims, in every statement,
+// on both engines, under both relations of neighbours.
 func TestAuditNeighbours(t *testing.T) {
 	t.Parallel()
 	const seed = 4411
@@ -551,8 +553,8 @@ var (
 	rowOrder   = regexp.MustCompile(`(PARTITION BY b\.u) ORDER BY .*? NULLS LAST\)`) // all of it: the hash and the contents
 	partition  = regexp.MustCompile(`(PARTITION BY )a\d+\.u`)
 	tieOrder   = regexp.MustCompile(`(PARTITION BY a\d+\.u) ORDER BY .*? NULLS LAST\)`)
-	// What keeps minutes within their domain: where they are normalised, and where they are added up. Not what the hash counts
-	// them from.
+	// What keeps minutes within their domain: where they are normalised, and where they are added up. Not what the hash
+	// counts them from.
 	minutesClamps = regexp.MustCompile(`.*t\."minutes".*|LEAST\([^,]*, (?:CAST\('9' AS BIGINT\)|'9'::pg_catalog\.int8)\), (?:CAST\('-5' AS|'-5'::)`)
 	minutesEnds   = strings.NewReplacer("'-5'::", "'-3000'::", "'9'::", "'3000'::", "CAST('-5' AS", "CAST('-3000' AS", "CAST('9' AS", "CAST('3000' AS")
 )
@@ -594,8 +596,8 @@ var faults = []fault{
 // inSnapshots is how many of the faults are in the SQL of a query over a snapshot.
 const inSnapshots = 2
 
-// TestAuditNeighboursFindsFaults plants the faults that the comparison is there for: each must move some statements beyond
-// their claim.
+// TestAuditNeighboursFindsFaults plants the faults that the comparison is there for: each must move some statements
+// beyond their claim.
 func TestAuditNeighboursFindsFaults(t *testing.T) {
 	const seed = 77
 	t.Logf("seed %d", seed)

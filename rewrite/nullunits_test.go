@@ -28,8 +28,8 @@ var nullUnitStatements = []string{
 	`SELECT drug, count(*) FROM doses d JOIN visits v ON v.visit = d.visit GROUP BY 1`,
 }
 
-// TestNullUnitsCountWhatTheSQLSays: rows without a unit are counted as the analyst's own SQL counts them, however many there
-// are, but where rows are put together by unit.
+// TestNullUnitsCountWhatTheSQLSays: rows without a unit are counted as the analyst's own SQL counts them, however many
+// there are, but where rows are put together by unit.
 func TestNullUnitsCountWhatTheSQLSays(t *testing.T) {
 	const seed = 992
 	t.Logf("seed %d", seed)

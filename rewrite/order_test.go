@@ -25,8 +25,8 @@ func orderedPolicy(t *testing.T) *policy.Policy {
 	return p
 }
 
-// TestT15OrderOfRows: the rows of a table in a thousand orders, among them numbers whose floating sum depends on it, have one
-// sum before noise on both engines; and one row more moves it by no more than a unit may.
+// TestT15OrderOfRows: the rows of a table in a thousand orders, among them numbers whose floating sum depends on it,
+// have one sum before noise on both engines; and one row more moves it by no more than a unit may.
 func TestT15OrderOfRows(t *testing.T) {
 	p := orderedPolicy(t)
 	shuffles := threats.Length(60, 1000)

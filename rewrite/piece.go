@@ -8,9 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Of a column with more cells than a plan looks at, a measure's SQL tells pieces of neighbouring cells apart. The piece of a
-// normalised value is a total function of it: comparisons with the least values of the pieces, by halves, and, where
-// many are of one length, the cell's number divided by that length.
+// Of a column with more cells than a plan looks at, a measure's SQL tells pieces of neighbouring cells apart. The piece
+// of a normalised value is a total function of it: comparisons with the least values of the pieces, by halves, and,
+// where many are of one length, the cell's number divided by that length.
 
 // checkCuts holds the pieces against their columns.
 func checkCuts(m *plans.Measure) error {

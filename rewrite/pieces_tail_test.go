@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestTheLastPieceMayBeLonger: where a column's pieces are of one length but for a longer last one, each row is in the piece
-// that holds its value, on both engines.
+// TestTheLastPieceMayBeLonger: where a column's pieces are of one length but for a longer last one, each row is in the
+// piece that holds its value, on both engines.
 func TestTheLastPieceMayBeLonger(t *testing.T) {
 	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
 		"{name: a, type: integer, domain: {min: 0, max: 99999999, step: 1}, nulls: cell, outside: clamp}", 1)

@@ -135,8 +135,8 @@ func (w *writer) between(c *policy.Column, n string, a, b int) string {
 	return allOf(parts, n+" IS NOT NULL")
 }
 
-// cellNumbers looks the number of the cell up in a list, or, of many, in a text of bits, a 1 for each cell that is meant: of the 100,000
-// parts of p_type LIKE 'PROMO%' there are 16,700. The last bit is of no cell.
+// cellNumbers looks the number of the cell up in a list, or, of many, in a text of bits, a 1 for each cell that is
+// meant: of the 100,000 parts of p_type LIKE 'PROMO%' there are 16,700. The last bit is of no cell.
 func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span) string {
 	number := w.cast(w.number(c, n), "int4")
 	if spans = predicate.Intersect(spans, predicate.FromTo(0, valued(c.Domain))); len(spans) == 0 {
@@ -159,8 +159,9 @@ func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span
 // maxRounds is how many spans there may be in a period.
 const maxRounds = 8
 
-// comesRound finds after how many cells spans repeat, from the first on to the last, and which of the numbers below that they have: of at::time BETWEEN '09:00' AND '17:00' over
-// three years of minutes 480 of 1,440 instead of half a million. 0: they do not, or are few. What it finds is held against all of them.
+// comesRound finds after how many cells spans repeat, from the first on to the last, and which of the numbers below
+// that they have: of at::time BETWEEN '09:00' AND '17:00' over three years of minutes 480 of 1,440 instead of half a
+// million. 0: they do not, or are few. What it finds is held against all of them.
 func comesRound(spans []mechanisms.Span) (period int, once []mechanisms.Span) {
 	least, most := spans[0].From, spans[len(spans)-1].To
 	for k := 1; k <= maxRounds && 3*k < len(spans); k++ {

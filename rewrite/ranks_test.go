@@ -13,9 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestRankForms: over rows of which the CHECKs say what a shorter text takes for proven, it counts what the whole text counts, in every statement
-// over tables with a rank, and it compares less; the one that is of use with an index of the rows beyond the bound counts the same, and
-// not without those whose rank is NULL.
+// TestRankForms: over rows of which the CHECKs say what a shorter text takes for proven, it counts what the whole text
+// counts, in every statement over tables with a rank, and it compares less; the one that is of use with an index of the
+// rows beyond the bound counts the same, and not without those whose rank is NULL.
 func TestRankForms(t *testing.T) {
 	t.Parallel()
 	const seed = 711
@@ -85,7 +85,8 @@ func TestRankForms(t *testing.T) {
 // rankForm is what a text of a query takes for proven of ranks.
 type rankForm struct{ within, beyond bool }
 
-// rowsThatCount are an answer's rows in order, without those of cells that count 0, which say what rows that do not come do.
+// rowsThatCount are an answer's rows in order, without those of cells that count 0, which say what rows that do not
+// come do.
 func rowsThatCount(rows [][]int64, q rewrite.Query) [][]int64 {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row []int64) bool {
 		return q.Grain() > 0 && !slices.ContainsFunc(row[q.Grain():], func(n int64) bool { return n != 0 })
@@ -96,8 +97,8 @@ func rowsThatCount(rows [][]int64, q rewrite.Query) [][]int64 {
 
 func sorted(rows [][]int64) { slices.SortFunc(rows, slices.Compare) }
 
-// TestWhatIsCountedLessThoseBeyond: what is counted of all rows less those beyond the bound, the columns that an index must have for it, and the texts whose collation must tell all
-// texts apart.
+// TestWhatIsCountedLessThoseBeyond: what is counted of all rows less those beyond the bound, the columns that an index
+// must have for it, and the texts whose collation must tell all texts apart.
 func TestWhatIsCountedLessThoseBeyond(t *testing.T) {
 	const not = "not"
 	ranked := strings.Replace(neighbourPolicy, "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n", 1)

@@ -9,23 +9,27 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// What a statement asks of a text (policy.Reading). Of `note LIKE '%late%'` and `left(phone, 2)`, PostgreSQL is asked for
+// What a statement asks of a text (policy.Reading). Of `note LIKE '%late%'` and `left(phone, 2)`, PostgreSQL is asked
+// for
 //
 //	(pg_catalog.left((t."note" COLLATE pg_catalog."C"), 16384) OPERATOR(pg_catalog.~~) $1::pg_catalog.text)
 //	pg_catalog.left(pg_catalog.left((t."phone" COLLATE pg_catalog."C"), 16384), 2)
 //
-// Claim. Each part fails for no text, and is one and the same function on every engine: of the characters of the text, which are code points, and
-// not of a collation or of a locale. Proof. Texts are cut to as many characters everywhere (policy.MaxTextLength), by the collation "C", in which
-// equality is that of bytes, and which explicit collation all functions of it inherit. left, right, substr and split_part take what stands at
-// places that are constants from 0 or 1 on; rtrim and ltrim are given the space that they take away; letters are changed by translate, of A to Z
-// alone, because lower and upper go by the server's locale. A pattern is read here, and written anew for each engine: by LIKE where that reads it
-// so, else as a regular expression of literals, `.` and `.*`, which the engine matches in time linear in the text.
-// An engine whose regular expressions try again (Java's, of Spark) is given each part between two wildcards as an atomic group, `(?>.*?part)`: the first place where it
-// is found is kept, whatever comes after it. That says what LIKE does: a part has one length in characters, so that what is left after its first place contains what is left after any other; and
-// what follows the last wildcard is compared at the text's end alone.
-// Work: constants have at most MostPattern characters, so that one text takes at most MostTextLength times MostPattern steps, on PostgreSQL because a
-// wildcard that runs out of text gives up for all wildcards before it, on DuckDB because parts between wildcards are looked for one after the other, as on Spark.
-// Limits. No constant of a statement stands in PostgreSQL's SQL: texts travel as arguments. In DuckDB's they stand as dialect/duckdb.go proves.
+// Claim. Each part fails for no text, and is one and the same function on every engine: of the characters of the text,
+// which are code points, and not of a collation or of a locale. Proof. Texts are cut to as many characters everywhere
+// (policy.MaxTextLength), by the collation "C", in which equality is that of bytes, and which explicit collation all
+// functions of it inherit. left, right, substr and split_part take what stands at places that are constants from 0 or 1
+// on; rtrim and ltrim are given the space that they take away; letters are changed by translate, of A to Z alone,
+// because lower and upper go by the server's locale. A pattern is read here, and written anew for each engine: by LIKE
+// where that reads it so, else as a regular expression of literals, `.` and `.*`, which the engine matches in time
+// linear in the text. An engine whose regular expressions try again (Java's, of Spark) is given each part between two
+// wildcards as an atomic group, `(?>.*?part)`: the first place where it is found is kept, whatever comes after it. That
+// says what LIKE does: a part has one length in characters, so that what is left after its first place contains what is
+// left after any other; and what follows the last wildcard is compared at the text's end alone. Work: constants have at
+// most MostPattern characters, so that one text takes at most MostTextLength times MostPattern steps, on PostgreSQL
+// because a wildcard that runs out of text gives up for all wildcards before it, on DuckDB because parts between
+// wildcards are looked for one after the other, as on Spark. Limits. No constant of a statement stands in PostgreSQL's
+// SQL: texts travel as arguments. In DuckDB's they stand as dialect/duckdb.go proves.
 
 // reading writes what a column says of the text beside it.
 func (w *writer) reading(c *policy.Column) string {
@@ -111,7 +115,8 @@ func (w *writer) like(x, pattern string) string {
 	return dialect.Fill(w.dialect.Regular, x, w.text(regular.String(), "text"))
 }
 
-// atomic is a pattern as a regular expression that is matched without trying a part again: '%late%ly' is \A(?>.*?late).*ly\z.
+// atomic is a pattern as a regular expression that is matched without trying a part again: '%late%ly' is
+// \A(?>.*?late).*ly\z.
 func atomic(pattern []rune) string {
 	parts := [][]rune{nil}
 	for _, c := range pattern {

@@ -97,7 +97,8 @@ func TestNamesAreQuoted(t *testing.T) {
 	}
 }
 
-// TestTextsAreNoSQL: no text value of a policy or a query is in PostgreSQL's SQL, nor in DuckDB's but within a constant.
+// TestTextsAreNoSQL: no text value of a policy or a query is in PostgreSQL's SQL, nor in DuckDB's but within a
+// constant.
 func TestTextsAreNoSQL(t *testing.T) {
 	constants := regexp.MustCompile(`'(?:[^']|'')*'`)
 	found := false
@@ -148,8 +149,8 @@ func hostileTexts() []string {
 	return list
 }
 
-// TestTextsStayConstants: a hostile text in DuckDB's SQL changes nothing but one constant, which has its very bytes. The same texts, written as
-// they are or with a backslash before each quote, are seen to escape.
+// TestTextsStayConstants: a hostile text in DuckDB's SQL changes nothing but one constant, which has its very bytes.
+// The same texts, written as they are or with a backslash before each quote, are seen to escape.
 func TestTextsStayConstants(t *testing.T) {
 	db := duckDB(t, nil)
 	readBack := func(constant string) string {

@@ -1,6 +1,7 @@
 // Package rewrite writes the SQL of a measure for the private database. Every token is generated from the typed plan;
-// constants travel as arguments, checked literals or quoted texts (dialect, duckdb.go); names are quoted and schema-qualified. User text never passes through.
-// It does no I/O. What is asked of released tables is written by rewrite/outer.
+// constants travel as arguments, checked literals or quoted texts (dialect, duckdb.go); names are quoted and
+// schema-qualified. User text never passes through. It does no I/O. What is asked of released tables is written by
+// rewrite/outer.
 package rewrite
 
 import (
@@ -13,10 +14,11 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Query is the SQL of one measure, or of several that are read in one scan (RenderAll), and which of these it is of. It returns, per
-// combination of cells with rows, the number of the cell, or of the piece of
-// cells, of each grain column (int4) and then one count (int8) per counter; only total functions occur in it. Where it is of several, the number of
-// the measure (int4) stands before these, and columns that the measure does not have are 0. It is valid only when made by Render or RenderAll.
+// Query is the SQL of one measure, or of several that are read in one scan (RenderAll), and which of these it is of. It
+// returns, per combination of cells with rows, the number of the cell, or of the piece of cells, of each grain column
+// (int4) and then one count (int8) per counter; only total functions occur in it. Where it is of several, the number of
+// the measure (int4) stands before these, and columns that the measure does not have are 0. It is valid only when made
+// by Render or RenderAll.
 type Query struct {
 	scan   *scan
 	number int // of the measure, among those of the scan
@@ -174,7 +176,8 @@ func (q *scan) shorten(list []*plans.Measure, a assumed, unique []derived.Unique
 	return nil
 }
 
-// ranked lists the tables whose rows a query over t reads by their rank, each once: not those that units are found through alone.
+// ranked lists the tables whose rows a query over t reads by their rank, each once: not those that units are found
+// through alone.
 func ranked(t *policy.Table) (list []*policy.Table) {
 	if t.Derived == nil {
 		if t.RowRank != "" {
@@ -203,13 +206,13 @@ func (t text) tooLong() bool { return len(t.sql) > MaxConstants || besideConstan
 // Args are the arguments of SQL, strings; there are none where the dialect writes texts into the SQL.
 func (q Query) Args() []any { return q.read().text.args }
 
-// Proven are the same query without row bounds, and with keys that are taken for unique, the shortest first. Each gives the
-// same answer where the constraints that it needs hold in the very snapshot that it reads (privacy rule 11); the backend
-// alone can know that. There is none where a row is the unit: SQL then has no row bound itself.
+// Proven are the same query without row bounds, and with keys that are taken for unique, the shortest first. Each gives
+// the same answer where the constraints that it needs hold in the very snapshot that it reads (privacy rule 11); the
+// backend alone can know that. There is none where a row is the unit: SQL then has no row bound itself.
 func (q Query) Proven() []Shorter { return q.read().proven }
 
-// Unique names columns of a table whose values together a constraint must prove different in each row: on some of them, or on
-// some and the unit's.
+// Unique names columns of a table whose values together a constraint must prove different in each row: on some of them,
+// or on some and the unit's.
 type Unique struct {
 	Table    *policy.Table
 	Columns  []string // source columns
@@ -217,14 +220,16 @@ type Unique struct {
 	Whole    string   // the one of Columns that must hold whole numbers; empty: none
 }
 
-// Rank says of a table's column row_rank, of a type of whole numbers, that in every row it is NULL or 1 or more, and that it is NULL where the
-// unit is. Within says as well that it is in no row NULL or above max_rows_per_unit. CHECK constraints prove it that are written so:
+// Rank says of a table's column row_rank, of a type of whole numbers, that in every row it is NULL or 1 or more, and
+// that it is NULL where the unit is. Within says as well that it is in no row NULL or above max_rows_per_unit. CHECK
+// constraints prove it that are written so:
 //
 //	CHECK (dp_rank >= 1)                                  -- or > 0
 //	CHECK (dp_rank IS NULL OR who IS NOT NULL)            -- or who is NOT NULL
 //	CHECK (dp_rank <= 10), and dp_rank NOT NULL           -- where Within
 //
-// Beyond asks for an index of the rows beyond max_rows_per_unit that has Columns of them, without which the text would take longer than another, and which proves nothing:
+// Beyond asks for an index of the rows beyond max_rows_per_unit that has Columns of them, without which the text would
+// take longer than another, and which proves nothing:
 //
 //	CREATE INDEX … (dp_rank) INCLUDE (minutes) WHERE dp_rank > 10 OR dp_rank IS NULL
 //
@@ -237,8 +242,8 @@ type Rank struct {
 	Texts   []string // source columns
 }
 
-// Required lists what the query itself needs proof of: the keys through which units are found, and that a rank is each unit's
-// own. Without it the query must not run.
+// Required lists what the query itself needs proof of: the keys through which units are found, and that a rank is each
+// unit's own. Without it the query must not run.
 func (q Query) Required() []Unique { return Required(q.read().table) }
 
 // Required lists what every query over the table needs proof of.
@@ -279,7 +284,8 @@ func (q Query) Signed(counter int) bool {
 // Keyed tells that the query finds keys: it returns a text, which may be NULL, and a count (int8) for each, instead.
 func (q Query) Keyed() bool { return q.read().keyed }
 
-// Joins tells that whatever rows the query joins it joins all of, by keys that are equal, so that to look for partners row by row would be a mistake.
+// Joins tells that whatever rows the query joins it joins all of, by keys that are equal, so that to look for partners
+// row by row would be a mistake.
 func (q Query) Joins() bool { return q.read().joins }
 
 // Counters is described at Grain.
@@ -310,7 +316,8 @@ func (q Query) read() *scan {
 
 func (q Query) of() *counted { return &q.read().measures[q.number] }
 
-// Measures are the queries of all measures that are read in q's scan, by their numbers in its answer; most often q alone.
+// Measures are the queries of all measures that are read in q's scan, by their numbers in its answer; most often q
+// alone.
 func (q Query) Measures() []Query {
 	list := make([]Query, len(q.read().measures))
 	for i := range list {
@@ -325,7 +332,8 @@ func (q Query) Number() int { return q.number }
 // Beside tells whether two queries are read in one scan.
 func (q Query) Beside(other Query) bool { return q.scan != nil && q.scan == other.scan }
 
-// Width is the number of columns of cells, and of counts, in the answer of q's scan. Where it is of several measures the number of each stands before them.
+// Width is the number of columns of cells, and of counts, in the answer of q's scan. Where it is of several measures
+// the number of each stands before them.
 func (q Query) Width() (cells, counts int) {
 	for _, l := range q.read().measures {
 		cells, counts = max(cells, len(l.sizes)), max(counts, l.counters)

@@ -11,22 +11,24 @@ import (
 )
 
 // Which rows of a unit stay within a bound, and which of its groups, is said by a hash of the unit and of the row's
-// contents, or of the unit and the group: one whole number to sort by, below 2^31 and the same on every engine (docs/adr/0050).
-// For `visits` with the columns ward and minutes, under {type: bigint} units, a row is numbered by
+// contents, or of the unit and the group: one whole number to sort by, below 2^31 and the same on every engine
+// (docs/adr/0050). For `visits` with the columns ward and minutes, under {type: bigint} units, a row is numbered by
 //
 //	row_number() OVER (PARTITION BY b.u ORDER BY h, b.n1, b.n2), where h = r(r(r(m(m(K, unit), ward·62 + minutes))))
 //	m(s, x) = (s XOR x)·C mod (2^31 − 1), r(s) = m(s, another constant)
 //
 // Claim. The order is a function of the unit's own rows, and rows that tie are the same to every measure of the table.
 // Proof. Every limb x is made of the row's unit, normalised columns and join keys; after the hash the order goes by the
-// contents themselves, as bytes. Theorem (privacy rule 10): what bounding leaves of a unit depends on nothing but its rows.
+// contents themselves, as bytes. Theorem (privacy rule 10): what bounding leaves of a unit depends on nothing but its
+// rows.
 //
-// Claim. No step fails. Proof. Limbs and states are whole numbers from 0 to 2^31 − 1, constants lie below 2^31: products lie
-// below 2^62. Limbs are cut out of 62 bits, or counted from the public least value of a domain, within its public width.
+// Claim. No step fails. Proof. Limbs and states are whole numbers from 0 to 2^31 − 1, constants lie below 2^31:
+// products lie below 2^62. Limbs are cut out of 62 bits, or counted from the public least value of a domain, within its
+// public width.
 //
-// Limits. The hash is no secret and keeps nobody from choosing rows: nothing rests on it but that the rows that stay are not
-// all of one kind. XOR and multiplication modulo a prime commute with nothing but themselves, so that which of a unit's
-// rows stay differs from unit to unit as by lot: TestKeptRowsAreASample holds it against that.
+// Limits. The hash is no secret and keeps nobody from choosing rows: nothing rests on it but that the rows that stay
+// are not all of one kind. XOR and multiplication modulo a prime commute with nothing but themselves, so that which of
+// a unit's rows stay differs from unit to unit as by lot: TestKeptRowsAreASample holds it against that.
 
 // hashPrime is 2^31 − 1, and the largest limb, which stands for NULL where it is not a value's.
 const hashPrime = 1<<31 - 1
@@ -156,7 +158,8 @@ func (w *writer) unitLimb(u string) limb {
 }
 
 // keyLimb is that of a key, of whose values nothing is known but their type, 0 if not even that. In PostgreSQL & is an
-// operator on whole numbers: where the key is something else, the statement fails when it is parsed, alike for any rows.
+// operator on whole numbers: where the key is something else, the statement fails when it is parsed, alike for any
+// rows.
 func (w *writer) keyLimb(t policy.Type, key string) limb {
 	if !t.Integer() {
 		return w.textLimb(key)
@@ -216,8 +219,8 @@ func (w *writer) within(n string, width int64) limb {
 	return w.orNull(limb{w.modulo(n), hashPrime})
 }
 
-// floatLimb is the number in units of 2^−k, as many as a whole number of 62 bits has room for: a product with a power of
-// two is exact where it neither overflows nor underflows, and k ≥ 0 leaves no room for either.
+// floatLimb is the number in units of 2^−k, as many as a whole number of 62 bits has room for: a product with a power
+// of two is exact where it neither overflows nor underflows, and k ≥ 0 leaves no room for either.
 func (w *writer) floatLimb(c *policy.Column, n string) limb {
 	if c.Domain.Ladder != nil {
 		return w.wideFloatLimb(n)
@@ -233,8 +236,9 @@ func (w *writer) floatLimb(c *policy.Column, n string) limb {
 	return w.within(w.above(w.cast(scaled, "int8"), low), int64(math.Ceil(math.Ldexp(most, k)))-low)
 }
 
-// wideFloatLimb is that of a number without bounds of its own: of a ladder, from −10^18 to 10^18. Small ones, of which an even share of 61 bits
-// would leave nothing, are told apart in units of 2^−40. Whichever arm an engine computes for a row, its number is below 2^62.
+// wideFloatLimb is that of a number without bounds of its own: of a ladder, from −10^18 to 10^18. Small ones, of which
+// an even share of 61 bits would leave nothing, are told apart in units of 2^−40. Whichever arm an engine computes for
+// a row, its number is below 2^62.
 func (w *writer) wideFloatLimb(n string) limb {
 	const small = 1 << 20
 	wide := w.cast(n, "float8")

@@ -26,9 +26,9 @@ func sampled(t *testing.T, unitType, bounds string) *policy.Policy {
 	return p
 }
 
-// TestKeptRowsAreASample (privacy rule 10): of units that all have the same five rows, each of the five stays as often as
-// every other; so does each of the pairs of neighbouring values, and each of five groups. With the rows in the order of their
-// contents the least two would stay, and no other.
+// TestKeptRowsAreASample (privacy rule 10): of units that all have the same five rows, each of the five stays as often
+// as every other; so does each of the pairs of neighbouring values, and each of five groups. With the rows in the order
+// of their contents the least two would stay, and no other.
 func TestKeptRowsAreASample(t *testing.T) {
 	const units = 4000
 	rows := fmt.Sprintf("SELECT i %% 5 + 10 * (i / 5), i / 5 + 1, substr('ABCDE', i %% 5 + 1, 1), i %% 5 + 1, DATE '2025-01-01' + (i %% 5)::int FROM generate_series(0, %d) AS s(i)", 5*units-1)
@@ -71,8 +71,8 @@ func TestKeptRowsAreASample(t *testing.T) {
 	}
 }
 
-// TestEnginesKeepTheSameRows: whatever rows units have, values at and beyond the ends of domains among them, every statement
-// counts the same rows on both engines.
+// TestEnginesKeepTheSameRows: whatever rows units have, values at and beyond the ends of domains among them, every
+// statement counts the same rows on both engines.
 func TestEnginesKeepTheSameRows(t *testing.T) {
 	const seed = 507
 	t.Logf("seed %d", seed)

@@ -31,7 +31,8 @@ var scansOf = []struct{ how, bounds, text string }{
 	{"people and visits, by a key and a stored rank, of one SELECT", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT p.sex, sum(v.minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.minutes) FROM people p JOIN visits v ON p.person_id = v.who GROUP BY 1`},
 }
 
-// TestBenchScans prints what the measures of a statement take one after the other, and in one scan, beside her own SQL; what they count must be the same.
+// TestBenchScans prints what the measures of a statement take one after the other, and in one scan, beside her own SQL;
+// what they count must be the same.
 func TestBenchScans(t *testing.T) {
 	benchRows(t)
 	rows := cmp.Or(os.Getenv("DPPROXY_BENCH_ROWS"), "1000000")

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestOneUnitMovesAtMostItsBound (rules 9 and 10): without one unit's rows the counts differ by at most max_rows_per_unit
-// in all, rows without a unit count nowhere, and the order in which rows are stored decides nothing.
+// TestOneUnitMovesAtMostItsBound (rules 9 and 10): without one unit's rows the counts differ by at most
+// max_rows_per_unit in all, rows without a unit count nowhere, and the order in which rows are stored decides nothing.
 func TestOneUnitMovesAtMostItsBound(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)

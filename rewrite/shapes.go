@@ -15,8 +15,9 @@ type Shape struct {
 	Query Query
 }
 
-// Shapes are the kinds of question to the private tables of a dataset of which an engine with several machines may count some where the rows lie, and others not. Tables whose units
-// are found through others, or whose rows have a rank, have none: they need a proof, of which check says whether there is one.
+// Shapes are the kinds of question to the private tables of a dataset of which an engine with several machines may
+// count some where the rows lie, and others not. Tables whose units are found through others, or whose rows have a
+// rank, have none: they need a proof, of which check says whether there is one.
 func Shapes(d *policy.Dataset, in dialect.Dialect) (list []Shape, err error) {
 	var tables []*policy.Table
 	for _, t := range d.Tables {

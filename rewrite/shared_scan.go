@@ -10,26 +10,27 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Which of the measures that are bought at one moment share a scan (joint.go writes it): those over the same rows, as long as the scan's answer stays small, and
-// as long as one scan takes less than one for each. Of
+// Which of the measures that are bought at one moment share a scan (joint.go writes it): those over the same rows, as
+// long as the scan's answer stays small, and as long as one scan takes less than one for each. Of
 //
 //	count(*) WHERE seen >= '2025-12-01', count(*) WHERE seen >= '2025-12-01' AND sex = 'f', count(*) WHERE born < '1930-01-01'
 //
-// the first two share one, WHERE seen >= '2025-12-01'; the third has its own, for a scan of all three would be one of all rows, and an index finds either's.
+// the first two share one, WHERE seen >= '2025-12-01'; the third has its own, for a scan of all three would be one of
+// all rows, and an index finds either's.
 //
-// Claim. Which measures are read in one scan is a function of their plans. Proof. together reads the measures and the policy, never rows.
-// So what one failure says is public, too: all measures of a scan have no groups then.
+// Claim. Which measures are read in one scan is a function of their plans. Proof. together reads the measures and the
+// policy, never rows. So what one failure says is public, too: all measures of a scan have no groups then.
 
-// A scan is of at most so many measures and counters, so that the text stays of one size with those of single measures, and its answer of so many
-// combinations of cells, which are in memory together.
+// A scan is of at most so many measures and counters, so that the text stays of one size with those of single measures,
+// and its answer of so many combinations of cells, which are in memory together.
 const (
 	maxLeaves   = 16
 	maxCounters = 128
 	maxRows     = 1 << 17
 )
 
-// fewJoint is how many combinations of stored values a tally for several measures may have: beyond it, adding up the tally for each measure is
-// no less than reading the rows again.
+// fewJoint is how many combinations of stored values a tally for several measures may have: beyond it, adding up the
+// tally for each measure is no less than reading the rows again.
 const fewJoint = 1 << 14
 
 // maxTried is how many scans over the same rows are looked at for a measure: those that were begun last.
@@ -102,8 +103,8 @@ func maxCombinations(m *plans.Measure) int {
 	return rows
 }
 
-// mayBeStored tells whether the rows of a table of the policy are read as they are stored, as far as may be expected: where a unit has one row a
-// constraint most often proves it (where rows are not kept none is believed).
+// mayBeStored tells whether the rows of a table of the policy are read as they are stored, as far as may be expected:
+// where a unit has one row a constraint most often proves it (where rows are not kept none is believed).
 func mayBeStored(t *policy.Table, d dialect.Dialect) bool {
 	return alwaysStored(t) || t.MaxRowsPerUnit == 1 && provable(t) && d.OneScan && !d.KeepsNoRows
 }
@@ -117,8 +118,9 @@ type shared struct {
 	rows  string // of a derived table: the text that reads them; of one that is read as it is stored: the conditions by which an index may find them
 }
 
-// sharedBy finds it. A derived table's rows are kept for several measures where they are numbered whatever constraints prove: else reading them twice takes less
-// than keeping them, and they are tallied, for measures of one SELECT, or each measure reads them.
+// sharedBy finds it. A derived table's rows are kept for several measures where they are numbered whatever constraints
+// prove: else reading them twice takes less than keeping them, and they are tallied, for measures of one SELECT, or
+// each measure reads them.
 func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	a := assumed{}
 	if m.Table.Derived != nil {
@@ -151,7 +153,8 @@ func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 // A condition is narrow where it holds in less than an eighth of its column's cells.
 const narrow = 8
 
-// narrowConditions are the narrow ones of a measure, by which an index may find its rows: measures that are read in one scan have the same ones.
+// narrowConditions are the narrow ones of a measure, by which an index may find its rows: measures that are read in one
+// scan have the same ones.
 func (w *writer) narrowConditions(m *plans.Measure) string {
 	var texts []string
 	for _, c := range w.conditionsOf(m) {

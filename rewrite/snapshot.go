@@ -10,8 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// A snapshot holds each private table as a DuckDB table in which all that no statement decides has been done (docs/adr/0078). Of
-// `visits` with the column minutes and the open column ward, under the unit person, it has the columns
+// A snapshot holds each private table as a DuckDB table in which all that no statement decides has been done
+// (docs/adr/0078). Of `visits` with the column minutes and the open column ward, under the unit person, it has the
+// columns
 //
 //	u          the row's unit: the key itself where that is a whole number; else a number for each, of which the last 31 bits are
 //	           the unit's part of a hash (roworder.go) and the others tell it from those that share it
@@ -21,13 +22,15 @@ import (
 //	j1:…       a join key
 //
 // and the rows that have a unit and that no rule leaves out. An Extraction reads such rows from where they lie; Arrange
-// (snapshot_arrange.go) puts them in order once they are in DuckDB; ready (snapshot_read.go) is how they stand in a question's SQL.
+// (snapshot_arrange.go) puts them in order once they are in DuckDB; ready (snapshot_read.go) is how they stand in a
+// question's SQL.
 //
-// Claim. A count over a snapshot's table is a count over the same rows as over the source's at the moment of the snapshot, and which
-// of a unit's rows have which rank is a function of that unit's rows alone (the same one, but in a dataset of which only some tables say
-// that units are whole numbers: there all are taken for texts). Proof. Units, values and rules are written by what writes
-// them for a query on the source (stored, normalised, kept), and the rank is the row_number by which such a query numbers rows. The
-// number of a unit depends on the other units in bits that are compared for equality alone: groupOrder and discovery take the hash's.
+// Claim. A count over a snapshot's table is a count over the same rows as over the source's at the moment of the
+// snapshot, and which of a unit's rows have which rank is a function of that unit's rows alone (the same one, but in a
+// dataset of which only some tables say that units are whole numbers: there all are taken for texts). Proof. Units,
+// values and rules are written by what writes them for a query on the source (stored, normalised, kept), and the rank
+// is the row_number by which such a query numbers rows. The number of a unit depends on the other units in bits that
+// are compared for equality alone: groupOrder and discovery take the hash's.
 
 // FieldKind is how a field of an extraction comes from the source.
 type FieldKind uint8
@@ -73,8 +76,9 @@ func (e Extraction) Required() []Unique { return e.required }
 // Pages are those of a PostgreSQL table's file from First to below End; an End of 0 is behind all.
 type Pages struct{ First, End uint32 }
 
-// Part is the extraction of the rows that lie in some pages. Claim. Parts whose pages follow one another from 0 on to the end have
-// every row once. Proof. Each row version that a snapshot sees has one place, in one page; rows of an inheritance child have places of their own file.
+// Part is the extraction of the rows that lie in some pages. Claim. Parts whose pages follow one another from 0 on to
+// the end have every row once. Proof. Each row version that a snapshot sees has one place, in one page; rows of an
+// inheritance child have places of their own file.
 func (e Extraction) Part(p Pages) (Extraction, error) {
 	return extract(e.Table, e.from, p)
 }
@@ -171,9 +175,9 @@ func (w *writer) inPages(p Pages) (list []string) {
 	return list
 }
 
-// unitKind and keyKind are how units and keys come: whole numbers, or texts. Those of a type that the policy does not give are texts.
-// Units are whole numbers where all private tables of the dataset say so. Keys are of the kind of what they lead to, so that those that may be compared (policy.Comparable) are of one; ofUnit tells that
-// this is a unit.
+// unitKind and keyKind are how units and keys come: whole numbers, or texts. Those of a type that the policy does not
+// give are texts. Units are whole numbers where all private tables of the dataset say so. Keys are of the kind of what
+// they lead to, so that those that may be compared (policy.Comparable) are of one; ofUnit tells that this is a unit.
 func unitKind(t *policy.Table) FieldKind {
 	for _, other := range slices.Concat(t.Dataset.Tables, []*policy.Table{t}) { // which may be joined with each other by them
 		if !other.Public && other.Derived == nil && !other.Analysed() && kindOf(other.UnitType()) != Whole {
@@ -211,12 +215,12 @@ func kindOf(t policy.Type) FieldKind {
 	return Words
 }
 
-// longestKey is the most characters of a key that is a text as it is: one cell is not to be what a message, or a row of DuckDB, is
-// too long by.
+// longestKey is the most characters of a key that is a text as it is: one cell is not to be what a message, or a row of
+// DuckDB, is too long by.
 const longestKey = 1000
 
-// short is a key of a snapshot. Of a longer text it is the beginning and a hash of all, longer than any short one: different keys stay
-// different.
+// short is a key of a snapshot. Of a longer text it is the beginning and a hash of all, longer than any short one:
+// different keys stay different.
 func (w *writer) short(key string, kind FieldKind) string {
 	if kind != Words {
 		return key
@@ -228,8 +232,8 @@ func (w *writer) short(key string, kind FieldKind) string {
 	return "CASE WHEN " + longer + " THEN " + long + " ELSE " + text + " END"
 }
 
-// extracted is the normalised value of a column as it comes from the source: the number of a cell, of days or microseconds since
-// 1970, or a decimal, and how many of its digits after the point are kept.
+// extracted is the normalised value of a column as it comes from the source: the number of a cell, of days or
+// microseconds since 1970, or a decimal, and how many of its digits after the point are kept.
 func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scale int32) {
 	n, d := "("+w.normalised(c)+")", c.Domain
 	if !d.Ordered() {

@@ -11,10 +11,11 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// The rows of an extraction, once they are in DuckDB, are given ranks, values in the types that queries read, and the order in which they are written.
+// The rows of an extraction, once they are in DuckDB, are given ranks, values in the types that queries read, and the
+// order in which they are written.
 
-// MaxRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units have more decides
-// how their rows are ranked and not which rank they have.
+// MaxRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units
+// have more decides how their rows are ranked and not which rank they have.
 const MaxRanked = 1 << 16
 
 // Arrangement is where the rows of an extraction are and go.
@@ -28,26 +29,28 @@ type Arrangement struct {
 	Parts   int    // in how many parts the units are ranked and sorted, one after the other; 0: one
 }
 
-// Arrange writes the statements that put the rows of an extraction into the snapshot. Of units that have many rows the rows are all
-// sorted by unit and order, on the disk where the memory does not hold them, and numbered from one end to the other: the rank is that
-// number less the number of rows of the units before. For visits:
+// Arrange writes the statements that put the rows of an extraction into the snapshot. Of units that have many rows the
+// rows are all sorted by unit and order, on the disk where the memory does not hold them, and numbered from one end to
+// the other: the rank is that number less the number of rows of the units before. For visits:
 //
 //	CREATE TABLE heavy AS SELECT h.u, sum(h.k) OVER (ORDER BY h.u) - h.k AS before FROM (SELECT s.u, count(*) AS k … HAVING …) AS h
 //	CREATE TABLE "visits@1f…" AS SELECT b.u AS u, b.r AS r, … FROM (SELECT b.*, row_number() OVER (PARTITION BY b.u ORDER BY …) AS r FROM (… WHERE s.u NOT IN (… heavy)) AS b ORDER BY r)
 //	INSERT INTO "visits@1f…" SELECT b.u AS u, b.r AS r, … FROM (SELECT b.*, b.at - b.before AS r FROM (SELECT b.*, row_number() OVER () AS at FROM (… ORDER BY b.before, …)) ORDER BY r)
 //
-// What is written is sorted by rank: DuckDB knows the least and the largest rank of each 122,880 rows, so that of a bound of k rows it reads
-// the rows within it and no others, and does not look at the rank of each.
+// What is written is sorted by rank: DuckDB knows the least and the largest rank of each 122,880 rows, so that of a
+// bound of k rows it reads the rows within it and no others, and does not look at the rank of each.
 //
-// A table that is too long to be sorted in memory is put in order in parts, of the units whose hash leaves one remainder each:
+// A table that is too long to be sorted in memory is put in order in parts, of the units whose hash leaves one
+// remainder each:
 //
 //	CREATE TABLE "visits@1f…" AS SELECT … FROM (… WHERE s.u IS NOT NULL AND hash(s.u) % 3 = 0) … ORDER BY r)
 //	INSERT INTO "visits@1f…" SELECT … FROM (… WHERE s.u IS NOT NULL AND hash(s.u) % 3 = 1) … ORDER BY r)
 //
 // A unit's rows are all in one part, so that their ranks are those of one part, and each part is sorted by rank.
 //
-// Claim. The rank is one and the same. Proof. Both go by rowOrder, in which rows that tie are alike; before is the same for the rows of
-// one unit and grows from unit to unit, so that the rows of one lie together and those of the others before it are as many as it says.
+// Claim. The rank is one and the same. Proof. Both go by rowOrder, in which rows that tie are alike; before is the same
+// for the rows of one unit and grows from unit to unit, so that the rows of one lie together and those of the others
+// before it are as many as it says.
 func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 	a := e.arranger(in)
 	list := a.statements()
@@ -231,8 +234,8 @@ func (w *writer) arranged(c *policy.Column, field string, kind FieldKind) string
 // Staged is a field of an extraction's rows where they wait.
 type Staged struct{ Table, Field string }
 
-// Number writes the statement that numbers the units of a dataset that are texts, from all fields that name them: each number ends in
-// the unit's part of a hash.
+// Number writes the statement that numbers the units of a dataset that are texts, from all fields that name them: each
+// number ends in the unit's part of a hash.
 func Number(t *policy.Table, fields []Staged, into string) (string, error) {
 	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: t, alias: "v"}
 	list := make([]string, len(fields))

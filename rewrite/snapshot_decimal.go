@@ -7,14 +7,19 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Decimals as PostgreSQL sends them in binary, from which a snapshot takes whole numbers of their last digit: of 12.5 at scale 2 it takes 1250.
+// Decimals as PostgreSQL sends them in binary, from which a snapshot takes whole numbers of their last digit: of 12.5
+// at scale 2 it takes 1250.
 //
-// Claim. floor is ⌊value·10^scale⌋ where int64 holds it, and long is where it does not. Proof. A value is ± the sum of digits dᵢ·10000^(weight−i) with 0 ≤ dᵢ < 10000, so that
-// value·10^scale is that of dᵢ·10^(4(weight−i)+scale): a whole number where the power is at least 0; from −3 on its whole part and a rest; further down less than 1. The powers fall by four, so that at most one
-// digit has both a whole part and a rest, and all that is left out together is less than 1: of a positive value the sum of whole parts is the floor, of a negative one that is less than minus this
-// sum by one where something is left out. TestStoredValuesAreTheirCells and TestDecimalsAreFloored hold both against other arithmetic.
+// Claim. floor is ⌊value·10^scale⌋ where int64 holds it, and long is where it does not. Proof. A value is ± the sum of
+// digits dᵢ·10000^(weight−i) with 0 ≤ dᵢ < 10000, so that value·10^scale is that of dᵢ·10^(4(weight−i)+scale): a whole
+// number where the power is at least 0; from −3 on its whole part and a rest; further down less than 1. The powers fall
+// by four, so that at most one digit has both a whole part and a rest, and all that is left out together is less than
+// 1: of a positive value the sum of whole parts is the floor, of a negative one that is less than minus this sum by one
+// where something is left out. TestStoredValuesAreTheirCells and TestDecimalsAreFloored hold both against other
+// arithmetic.
 
-// numericValue is a numeric as PostgreSQL sends it in binary: digits to the base 10,000, the power of the first, and the sign.
+// numericValue is a numeric as PostgreSQL sends it in binary: digits to the base 10,000, the power of the first, and
+// the sign.
 type numericValue struct {
 	digits        []byte // two bytes each
 	weight        int
@@ -101,7 +106,8 @@ func (d *numericValue) floor(scale int) (n int64, beyond int) {
 // maxPower bounds the powers of ten of a Long field, whose domain has at most 38 digits.
 const maxPower = 100
 
-// Decimal is the text of ⌊value·10^scale⌋ / 10^scale of a Long field, as PostgreSQL sends it in binary; not ok: it is no finite value, or a far larger one than the field holds.
+// Decimal is the text of ⌊value·10^scale⌋ / 10^scale of a Long field, as PostgreSQL sends it in binary; not ok: it is
+// no finite value, or a far larger one than the field holds.
 func (f *Field) Decimal(v []byte) (text string, ok bool) {
 	d, ok := numericOf(v)
 	if scale := int(f.Scale); !ok || d.nan || d.infinite != 0 || scale < 0 || 4*d.weight+scale > maxPower {

@@ -7,20 +7,24 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Until they are in order the values of a row wait in as few whole numbers as hold them: each is written, read, sorted and carried along,
-// and is a part of the hash by which rows are ordered (roworder.go). Neighbouring columns of few values are the digits of one, the first
-// the highest, NULL the largest digit. Of ward (A to D, another, NULL), minutes (0 to 59, NULL) and day (730, NULL):
+// Until they are in order the values of a row wait in as few whole numbers as hold them: each is written, read, sorted
+// and carried along, and is a part of the hash by which rows are ordered (roworder.go). Neighbouring columns of few
+// values are the digits of one, the first the highest, NULL the largest digit. Of ward (A to D, another, NULL), minutes
+// (0 to 59, NULL) and day (730, NULL):
 //
 //	p1 = (ward·61 + minutes)·731 + day
 //
-// Claim. Rows have the ranks that they would have with a field for each column. Proof. Digits are the limbs of the hash (columnLimb), and words, which are runs of digits,
-// lie within one round of it: hashed joins neighbouring limbs while their sizes multiply to 2^31 at most, by the same first-digit-highest rule, so that the
-// word in place of its limbs gives the same rounds. And p1 < p1' if and only if the first of their digits that differ does, as one column after the other says, NULL last.
+// Claim. Rows have the ranks that they would have with a field for each column. Proof. Digits are the limbs of the hash
+// (columnLimb), and words, which are runs of digits, lie within one round of it: hashed joins neighbouring limbs while
+// their sizes multiply to 2^31 at most, by the same first-digit-highest rule, so that the word in place of its limbs
+// gives the same rounds. And p1 < p1' if and only if the first of their digits that differ does, as one column after
+// the other says, NULL last.
 
 // maxPacked bounds what a whole number is packed with: it is below 2^62.
 const maxPacked = 1 << 62
 
-// digit is the place of a column's value in a packed number: (number / factor) mod size is the value less base, and size − 1 of NULL.
+// digit is the place of a column's value in a packed number: (number / factor) mod size is the value less base, and
+// size − 1 of NULL.
 type digit struct {
 	column             *policy.Column
 	stored             *Stored
@@ -134,8 +138,9 @@ func digitFor(fields []Field, c *policy.Column) (*Field, *digit) {
 // Items is how many items of the query a field is made of.
 func (f *Field) Items() int { return max(len(f.packed), 1) }
 
-// Number is the value of a field that is packed, or of a column that is read as it is stored (Reads), of its items as PostgreSQL sends
-// them in binary, nil of NULL; known is whether it is not NULL, ok whether they are values of their types.
+// Number is the value of a field that is packed, or of a column that is read as it is stored (Reads), of its items as
+// PostgreSQL sends them in binary, nil of NULL; known is whether it is not NULL, ok whether they are values of their
+// types.
 func (f *Field) Number(items [][]byte) (n int64, known, ok bool) {
 	if f.stored != nil {
 		if items[0] == nil {

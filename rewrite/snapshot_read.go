@@ -16,11 +16,12 @@ import (
 //
 //	(SELECT t.u AS u, t."1:minutes" AS n1 FROM "visits@1f…" AS t WHERE t.r <= 10)
 
-// Copied is the name of a private table of the policy in a snapshot. Snapshots that have all names that a policy needs serve it.
+// Copied is the name of a private table of the policy in a snapshot. Snapshots that have all names that a policy needs
+// serve it.
 func Copied(t *policy.Table) string { return copyName(t) }
 
-// copyName is the name of a table in a snapshot. It tells tables of one name apart whose rows mean something else, but for what is
-// not in the copy: the bounds, which are r's, and the keys of open columns, which are found later.
+// copyName is the name of a table in a snapshot. It tells tables of one name apart whose rows mean something else, but
+// for what is not in the copy: the bounds, which are r's, and the keys of open columns, which are found later.
 func copyName(t *policy.Table) string {
 	own := *t
 	own.MaxRowsPerUnit, own.MaxGroups, own.MaxPerGroup, own.Columns = 0, 0, 0, nil
@@ -56,8 +57,8 @@ func (w *writer) copiedKey(k *policy.Column) string {
 	return dialect.QuoteName("j" + strconv.Itoa(slices.Index(w.table.Keys, k)+1) + ":" + k.Source)
 }
 
-// ready writes a table's rows as a snapshot holds them: what is used or, with everything, all. With most above 0 those of each unit's
-// first ranks.
+// ready writes a table's rows as a snapshot holds them: what is used or, with everything, all. With most above 0 those
+// of each unit's first ranks.
 func (w *writer) ready(everything bool, most int64) string {
 	t := w.table
 	var items, conditions []string

@@ -10,23 +10,25 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// A snapshot reads most columns of PostgreSQL as they are stored, in binary, and brings their values into the domain here: a server
-// compares with two constants, or looks a list up, on one processor and row by row, for as long as reading the row takes.
-// Of `visits`
+// A snapshot reads most columns of PostgreSQL as they are stored, in binary, and brings their values into the domain
+// here: a server compares with two constants, or looks a list up, on one processor and row by row, for as long as
+// reading the row takes. Of `visits`
 //
 //	her rows:  SELECT (t."who")::int8 AS "u", CASE WHEN octet_length((t."ward")::text) > 1 THEN '--'::text ELSE (t."ward")::text END AS "n1",
 //	                  (t."minutes")::int8 AS "n2", t."day" AS "n3", (t."fee")::numeric AS "n4" FROM …
 //	here:      n1 'B' is cell 1, n2 200 is NULL (or 59), n3 2024-03-01 is day 19783, n4 12.50 is 1250
 //
-// Claim. Value is extracted's number: of each stored value the one that PostgreSQL makes of the normalised value (normalised, extracted).
-// Proof, by form. Whole numbers, dates, moments and decimals are compared with the same ends, in their own order: infinities lie beyond
-// both, NaN is missing. A decimal v comes as ⌊v·10^s⌋ and whether that is less, and the ends are whole there (fixedOf): v < least if and only if ⌊v·10^s⌋
-// < least·10^s, and v > most if and only if ⌊v·10^s⌋ > most·10^s, or is most·10^s with something cut off. Texts are declared values
-// where their bytes are (COLLATE "C"); one of more bytes than all of those comes as another text that is none of them.
+// Claim. Value is extracted's number: of each stored value the one that PostgreSQL makes of the normalised value
+// (normalised, extracted). Proof, by form. Whole numbers, dates, moments and decimals are compared with the same ends,
+// in their own order: infinities lie beyond both, NaN is missing. A decimal v comes as ⌊v·10^s⌋ and whether that is
+// less, and the ends are whole there (fixedOf): v < least if and only if ⌊v·10^s⌋ < least·10^s, and v > most if and
+// only if ⌊v·10^s⌋ > most·10^s, or is most·10^s with something cut off. Texts are declared values where their bytes are
+// (COLLATE "C"); one of more bytes than all of those comes as another text that is none of them.
 // TestStoredValuesAreTheirCells holds it against PostgreSQL's own.
 //
-// Claim. No value fails a copy, and what comes of a value is bounded. Proof. Each form is total on the bytes that its type sends; a text has at most a byte more than the
-// longest declared one, and its length is found without its being read. A message that is no value of its type is a fault of the server's.
+// Claim. No value fails a copy, and what comes of a value is bounded. Proof. Each form is total on the bytes that its
+// type sends; a text has at most a byte more than the longest declared one, and its length is found without its being
+// read. A message that is no value of its type is a fault of the server's.
 
 // Stored is how a field's number is made of a stored value.
 type Stored struct {
@@ -138,8 +140,8 @@ const (
 	microsTo2000 = daysTo2000 * 86_400_000_000
 )
 
-// Value is the number that is made of a stored value, which is not NULL, as PostgreSQL sends it in binary; known is whether it is one
-// and not NULL, ok whether these are the bytes of such a value.
+// Value is the number that is made of a stored value, which is not NULL, as PostgreSQL sends it in binary; known is
+// whether it is one and not NULL, ok whether these are the bytes of such a value.
 func (s *Stored) Value(v []byte) (n int64, known, ok bool) {
 	switch s.form {
 	case storedText:

@@ -14,7 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// storedColumn is a column of the tables below: its type in PostgreSQL and in the policy, its domain, and values that are worth a look.
+// storedColumn is a column of the tables below: its type in PostgreSQL and in the policy, its domain, and values that
+// are worth a look.
 type storedColumn struct{ kind, declared, domain, values string }
 
 var storedColumns = []storedColumn{
@@ -68,8 +69,9 @@ func stuff(t *testing.T, unit, declared string) *policy.Table {
 	return p.Datasets[0].Tables[0]
 }
 
-// TestStoredValuesAreTheirCells: a snapshot of values that are read as they are stored is the one that PostgreSQL's own SQL would have made, whatever
-// the rules of the columns, their types and their order, and the ranks of rows are the same.
+// TestStoredValuesAreTheirCells: a snapshot of values that are read as they are stored is the one that PostgreSQL's own
+// SQL would have made, whatever the rules of the columns, their types and their order, and the ranks of rows are the
+// same.
 func TestStoredValuesAreTheirCells(t *testing.T) {
 	t.Parallel()
 	const seed = 143
@@ -147,8 +149,8 @@ func TestStoredValuesAreTheirCells(t *testing.T) {
 	}
 }
 
-// TestDecimalsAreFloored: of a numeric as PostgreSQL sends it are kept the digits that its own floor keeps, and it lies beyond an end of the domain where PostgreSQL
-// says so.
+// TestDecimalsAreFloored: of a numeric as PostgreSQL sends it are kept the digits that its own floor keeps, and it lies
+// beyond an end of the domain where PostgreSQL says so.
 func TestDecimalsAreFloored(t *testing.T) {
 	t.Parallel()
 	const seed = 1812

@@ -211,7 +211,8 @@ func postgresRows(conn *pgx.Conn) rowsOf {
 	}
 }
 
-// TestRanksOfHeavyUnits: rows of units that have many are ranked by another statement, and each has the rank that it would have had.
+// TestRanksOfHeavyUnits: rows of units that have many are ranked by another statement, and each has the rank that it
+// would have had.
 func TestRanksOfHeavyUnits(t *testing.T) {
 	t.Parallel()
 	const seed = 65536
@@ -275,8 +276,8 @@ func TestRanksOfHeavyUnits(t *testing.T) {
 	}
 }
 
-// TestRowsLieByRank: what a snapshot holds is sorted by rank, so that DuckDB leaves out what lies beyond a bound; also as one is made, by several threads that need not keep
-// the order of what they read.
+// TestRowsLieByRank: what a snapshot holds is sorted by rank, so that DuckDB leaves out what lies beyond a bound; also
+// as one is made, by several threads that need not keep the order of what they read.
 func TestRowsLieByRank(t *testing.T) {
 	t.Parallel()
 	p, err := policy.Parse([]byte(strings.Replace(alikePolicy, "key: people.person_id}", "key: people.person_id, type: bigint}", 1)), "policy.yaml")

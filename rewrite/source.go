@@ -17,13 +17,13 @@ import (
 //	   rules, used or not)
 //	s  b with each unit's rows numbered in the order of a hash of their own contents, of which the first are taken
 //
-// Where the bound of a join relies on a key that no two rows of a unit share (derived.Unique), and no constraint proves it, of
-// the rows in b that share it the first is taken before s numbers what is left. If no two share it that leaves out nothing.
-// One after the other: two numberings of the same rows side by side may tell rows apart that tie, each in its own way, and
-// then which of them are first in both depends on how they are stored.
+// Where the bound of a join relies on a key that no two rows of a unit share (derived.Unique), and no constraint proves
+// it, of the rows in b that share it the first is taken before s numbers what is left. If no two share it that leaves
+// out nothing. One after the other: two numberings of the same rows side by side may tell rows apart that tie, each in
+// its own way, and then which of them are first in both depends on how they are stored.
 //
-// The order (roworder.go) is of the unit's own rows alone (privacy rule 10), that by which rows are added before all else. A
-// derived table (derived.go) reads its inputs so.
+// The order (roworder.go) is of the unit's own rows alone (privacy rule 10), that by which rows are added before all
+// else. A derived table (derived.go) reads its inputs so.
 
 // source writes the rows of the writer's table with what has been used of them, in parentheses; bound is the condition
 // that is left for the caller's WHERE, or empty.
@@ -54,8 +54,8 @@ func (w *writer) enforced() (list []derived.Unique) {
 	return list
 }
 
-// oneOfKey numbers the rows of a unit that share a key, by the equality with which rows are joined, in the order of all its
-// rows. Rows with NULL in it share none.
+// oneOfKey numbers the rows of a unit that share a key, by the equality with which rows are joined, in the order of all
+// its rows. Rows with NULL in it share none.
 func (w *writer) oneOfKey(u derived.Unique) string {
 	by, nulls := []string{"b.u"}, []string{}
 	if w.table.NullEach { // rows that name no unit are units of their own, and must not move each other
@@ -149,22 +149,23 @@ func (w *writer) stored(everything bool) (from, unit string) {
 	return from, unit
 }
 
-// settled tells whether no query has to choose which of a unit's rows stay: a constraint proves that a unit has one row, or
-// the policy names the column that numbers them.
+// settled tells whether no query has to choose which of a unit's rows stay: a constraint proves that a unit has one
+// row, or the policy names the column that numbers them.
 func (w *writer) settled(t *policy.Table) bool {
 	return t.RowRank != "" || slices.Contains(w.proven, t)
 }
 
-// known are the conditions that a row has a unit, which the constraint that proves a bound proves as well, and is among the rows of
-// it that are read.
+// known are the conditions that a row has a unit, which the constraint that proves a bound proves as well, and is among
+// the rows of it that are read.
 //
-// Where the policy names a rank, `row_rank: visit`, they are t.visit >= 1 AND t.visit <= k. Claim: a unit has at most k such
-// rows, and which they are hangs on that unit's own rows alone (privacy rule 10). Proof: the query runs only where a
-// constraint shows, in its own snapshot, that no two rows share unit and rank, NULL aside, and that the rank is a whole number
-// (Required): k ranks are k rows. The rank is a value of the row, so a neighbour's rows are the same with and without another unit's.
+// Where the policy names a rank, `row_rank: visit`, they are t.visit >= 1 AND t.visit <= k. Claim: a unit has at most k
+// such rows, and which they are hangs on that unit's own rows alone (privacy rule 10). Proof: the query runs only where
+// a constraint shows, in its own snapshot, that no two rows share unit and rank, NULL aside, and that the rank is a
+// whole number (Required): k ranks are k rows. The rank is a value of the row, so a neighbour's rows are the same with
+// and without another unit's.
 //
-// Where CHECK constraints show in that snapshot what one of these conditions says of every row (Rank), it is left out: it holds of each
-// row that is read.
+// Where CHECK constraints show in that snapshot what one of these conditions says of every row (Rank), it is left out:
+// it holds of each row that is read.
 func (w *writer) known(unit string) []string {
 	var list []string
 	if !slices.Contains(w.proven, w.table) && !w.table.NullEach && (w.table.RowRank == "" || w.ranks == ranksAny) {
@@ -182,8 +183,8 @@ func (w *writer) known(unit string) []string {
 	return list
 }
 
-// inBytes is a join key as rows are ordered by it: keys that are different differ there, whatever their column's collation
-// takes for equal. The type of a key that is not listed is not known.
+// inBytes is a join key as rows are ordered by it: keys that are different differ there, whatever their column's
+// collation takes for equal. The type of a key that is not listed is not known.
 func (w *writer) inBytes(k *policy.Column, name string) string {
 	if k.Type != 0 && !k.Type.Textual() {
 		return name
@@ -232,9 +233,9 @@ func (w *writer) numbered() string {
 	return "(SELECT " + w.single("b.u", "1", w.call("row_number")+" OVER ("+window+")") + " AS r" + unit + items + "\n  FROM " + base + " AS b)"
 }
 
-// countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a unit
-// stay does not matter then. (Counting takes about half as long as numbering where units have several rows, and no less
-// where each has one.)
+// countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a
+// unit stay does not matter then. (Counting takes about half as long as numbering where units have several rows, and no
+// less where each has one.)
 func (w *writer) countsRows(m *plans.Measure) bool {
 	return !w.dialect.Ready && len(m.Grain) == 0 && m.Where == nil && m.Table.MaxRowsPerUnit > 1 && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !w.settled(m.Table)
 }
@@ -246,8 +247,8 @@ func (w *writer) unitCounts() string {
 		" AS b\n  GROUP BY b.u) AS s"
 }
 
-// equal compares two keys. Where the engine cannot compare their types the statement fails when it is parsed, alike for any
-// rows.
+// equal compares two keys. Where the engine cannot compare their types the statement fails when it is parsed, alike for
+// any rows.
 func (w *writer) equal(a, b string) string {
 	return w.operate(w.joinable(a), "=", w.joinable(b))
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Spark runs the SQL of measures over the very Parquet files that DuckDB has written, and both count what the twin counts. These tests
-// run in `make spark`.
+// Spark runs the SQL of measures over the very Parquet files that DuckDB has written, and both count what the twin
+// counts. These tests run in `make spark`.
 
 // sparkTypes are what Spark calls the types of the test tables.
 var sparkTypes = strings.NewReplacer("` int", "` INT", "double precision", "DOUBLE", "timestamptz", "TIMESTAMP", "timestamp", "TIMESTAMP_NTZ", "integer", "INT", "real", "FLOAT", "uuid", "STRING",
@@ -93,7 +93,8 @@ func columnsOf(specs []spec) []string {
 // sessions is how many sessions ask at a time: while a statement of one is planned, another's runs.
 const sessions = 3
 
-// TestSparkAgreesWithTheTwin is TestEnginesAgreeWithTheTwin, and TestHostileRowsLieInGosCells, on Spark: over rows of both kinds in one table.
+// TestSparkAgreesWithTheTwin is TestEnginesAgreeWithTheTwin, and TestHostileRowsLieInGosCells, on Spark: over rows of
+// both kinds in one table.
 func TestSparkAgreesWithTheTwin(t *testing.T) {
 	server := sparktest.Shared(t)
 	_, visits, people := tables(t)
@@ -173,8 +174,8 @@ var (
 	sparkNames = regexp.MustCompile(`^([a-z][a-z]?[0-9]*|one|pos|col|units|scan|measure)$`) // aliases and columns that we name
 )
 
-// TestSparkCatalogue: all SQL that the tests write for Spark is made of what the catalogue lists, texts are hexadecimal digits, and each entry of
-// the catalogue's is in some of it.
+// TestSparkCatalogue: all SQL that the tests write for Spark is made of what the catalogue lists, texts are hexadecimal
+// digits, and each entry of the catalogue's is in some of it.
 func TestSparkCatalogue(t *testing.T) {
 	t.Parallel()
 	fixture, clinic := everyQuery(t, dialect.Spark)
@@ -211,8 +212,8 @@ func TestSparkCatalogue(t *testing.T) {
 	}
 }
 
-// TestSparkLeavesAsDuckDB: leaves of joins, sub-queries, sums, groups and window functions count over one set of Parquet files what DuckDB counts,
-// of random people and of hostile rows.
+// TestSparkLeavesAsDuckDB: leaves of joins, sub-queries, sums, groups and window functions count over one set of
+// Parquet files what DuckDB counts, of random people and of hostile rows.
 func TestSparkLeavesAsDuckDB(t *testing.T) {
 	server := sparktest.Shared(t)
 	r := rand.New(rand.NewPCG(149, 1))

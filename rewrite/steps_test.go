@@ -117,7 +117,8 @@ func (db stepDatabase) fill(rows []hire, through int) {
 	db.exec("INSERT INTO " + db.schema + ".hires VALUES " + strings.Join(values, ", "))
 }
 
-// firstByDate is the order of a person's rows in a step's SQL: by date, and those of one date by their hash and contents.
+// firstByDate is the order of a person's rows in a step's SQL: by date, and those of one date by their hash and
+// contents.
 var firstByDate = regexp.MustCompile(`ORDER BY b\.n2 ASC NULLS LAST, (.*? NULLS LAST)\)`)
 
 // groups counts by day what a step reads; fault changes the SQL, where it is not nil.
@@ -164,8 +165,8 @@ func counted(rows []hire, through, from, to int) map[int32]int64 {
 
 // TestStepsOfNeighbours grows a release over random histories on both engines. What each step counts is what the twin
 // counts of the days that the step reaches; and a person who has rows on many days, some of them added late, moves all
-// observations together by no more than the release was calibrated to. Where a person's first rows by ward or by hash are
-// counted instead of the first by date, more.
+// observations together by no more than the release was calibrated to. Where a person's first rows by ward or by hash
+// are counted instead of the first by date, more.
 func TestStepsOfNeighbours(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -212,8 +213,8 @@ func TestStepsOfNeighbours(t *testing.T) {
 	}
 }
 
-// TestStepsCountRowsOfNobody: where rows that name no unit are each a unit of their own, every step counts them, also steps
-// that do not reach back to the first day.
+// TestStepsCountRowsOfNobody: where rows that name no unit are each a unit of their own, every step counts them, also
+// steps that do not reach back to the first day.
 func TestStepsCountRowsOfNobody(t *testing.T) {
 	for d, db := range stepDatabases(t) {
 		m := stepReleaseOf(t, strings.Replace(stepPolicy, "    cap:", "    null_unit: each\n    cap:", 1), "pure", db.schema)
@@ -228,8 +229,8 @@ func TestStepsCountRowsOfNobody(t *testing.T) {
 	}
 }
 
-// TestStepsOfNobodyTakeLinearWork: with as little work_mem as a server can have, a step over rows of which some name nobody reads the units of its days once, and not anew for each row, as it does
-// with them in a sub-query beside OR.
+// TestStepsOfNobodyTakeLinearWork: with as little work_mem as a server can have, a step over rows of which some name
+// nobody reads the units of its days once, and not anew for each row, as it does with them in a sub-query beside OR.
 func TestStepsOfNobodyTakeLinearWork(t *testing.T) {
 	conn := postgresConn(t, []string{"CREATE TABLE public.hires (uid integer, hired date, ward varchar)",
 		"INSERT INTO public.hires SELECT nullif(i % 20000, 0), DATE '2024-01-01' + i % 24, 'a' FROM generate_series(1, 60000) i", "ANALYZE", "SET work_mem = '64kB'", "SET enable_nestloop = off"})
@@ -316,7 +317,8 @@ func (r reader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestStepsReadAWindow holds the SQL of steps: with rows numbered, and where a constraint proves that each person has one.
+// TestStepsReadAWindow holds the SQL of steps: with rows numbered, and where a constraint proves that each person has
+// one.
 func TestStepsReadAWindow(t *testing.T) {
 	m := stepRelease(t, "pure", "public")
 	step, err := m.Step(mechanisms.Step{From: 20, To: 21})

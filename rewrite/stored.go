@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Where no row has to be numbered (a row is the unit, a constraint proves that a unit has one row, or the policy names a rank), a measure reads rows
-// as they are stored, as her own SQL would:
+// Where no row has to be numbered (a row is the unit, a constraint proves that a unit has one row, or the policy names
+// a rank), a measure reads rows as they are stored, as her own SQL would:
 //
 //   - a set of cells is written as comparisons of the stored value that hold for just the values whose normalised value
 //     lies in them, so that a database can use an index, and skips the normalisation;
@@ -40,7 +40,8 @@ const (
 // tallies tells whether rows are counted by their stored values first.
 func (w *writer) tallies(m *plans.Measure) bool { return w.combinations(m) <= fewStored }
 
-// combinations is how many different rows the columns of a measure's grain are expected to have; more than any limit: many.
+// combinations is how many different rows the columns of a measure's grain are expected to have; more than any limit:
+// many.
 func (w *writer) combinations(m *plans.Measure) uint64 {
 	product := uint64(1)
 	for i, c := range m.Grain {
@@ -143,13 +144,14 @@ func (w *writer) tallyOf(m *plans.Measure) tally {
 	return t
 }
 
-// key is what rows are grouped by before a column's value is normalised, and how that is read of it. A text is compared by its bytes; where it may be
-// taken as it is stored, a database need not compute it for each row.
+// key is what rows are grouped by before a column's value is normalised, and how that is read of it. A text is compared
+// by its bytes; where it may be taken as it is stored, a database need not compute it for each row.
 //
 //	SELECT t.ward AS x1, count(*) … GROUP BY 1, of which (s.x1 COLLATE "C") is read
 //
-// Claim. Rows of one group have one text. Proof. Of a column whose collation takes no two different texts for equal, which needs proof where this is sent (Rank), and of an enumerated
-// type, of which no two values have one label, equal values have one text. (The spaces at the end of a character(n) are none of its text.)
+// Claim. Rows of one group have one text. Proof. Of a column whose collation takes no two different texts for equal,
+// which needs proof where this is sent (Rank), and of an enumerated type, of which no two values have one label, equal
+// values have one text. (The spaces at the end of a character(n) are none of its text.)
 func (w *writer) key(c *policy.Column) (key, read string) {
 	if !w.dialect.Collates || !c.Type.Textual() || len(c.Product) > 0 || c.Reading != nil || c.Open != nil {
 		return w.raw(c), "%1"
@@ -180,8 +182,8 @@ func (w *writer) tallyCounters(m *plans.Measure) (list []tallyCounter) {
 	return list
 }
 
-// storedRows is what the rows of a measure are read from, and the conditions under which they are: its own, and the rules of some columns. Its own come
-// first, which leave more rows out than those that nearly all rows satisfy.
+// storedRows is what the rows of a measure are read from, and the conditions under which they are: its own, and the
+// rules of some columns. Its own come first, which leave more rows out than those that nearly all rows satisfy.
 func (w *writer) storedRows(m *plans.Measure, ruled []*policy.Column) (from string, conditions []string) {
 	if m.Where != nil {
 		w.where = w.onStored(m.Where)
@@ -199,8 +201,8 @@ func (w *writer) storedRows(m *plans.Measure, ruled []*policy.Column) (from stri
 	return from, conditions
 }
 
-// fromTally writes a measure's cells and counts from a tally, by its own columns or by more, of which its counters are those from one on. Only
-// here do the rules of a column leave rows out that stands in the tally as it is stored.
+// fromTally writes a measure's cells and counts from a tally, by its own columns or by more, of which its counters are
+// those from one on. Only here do the rules of a column leave rows out that stands in the tally as it is stored.
 func (w *writer) fromTally(m *plans.Measure, t tally, from string, counter int) string {
 	w.tally = t.names
 	var items, keys, later []string
@@ -231,8 +233,8 @@ func (w *writer) fromTally(m *plans.Measure, t tally, from string, counter int) 
 	return selected(items, from, later, keys)
 }
 
-// bin is how moments are brought together before rows are counted: length cells at a time, from the cell from on, which is at most the
-// first one; number is how many come of it, 0: they are not.
+// bin is how moments are brought together before rows are counted: length cells at a time, from the cell from on, which
+// is at most the first one; number is how many come of it, 0: they are not.
 type bin struct {
 	from, length int
 	number       uint64
@@ -283,9 +285,10 @@ func commonDivisor(a, b int) int {
 //
 //	GROUP BY date_trunc('hour', seen):  date_bin('3600000000 microseconds', CASE WHEN seen >= … AND seen <= … THEN seen … END, '2024-01-01 …')
 //
-// Claim. It lies in the same piece, and piece (piece.go) finds that of it, though the first of all may begin before the domain does. Proof. The
-// bins are whole numbers of cells, and each piece but the first begins where a bin does. The first moment of a first bin is less than a length before
-// the second piece, so that comparisons find the first, and division by the length, with what that piece is shorter by added, 0.
+// Claim. It lies in the same piece, and piece (piece.go) finds that of it, though the first of all may begin before the
+// domain does. Proof. The bins are whole numbers of cells, and each piece but the first begins where a bin does. The
+// first moment of a first bin is less than a length before the second piece, so that comparisons find the first, and
+// division by the length, with what that piece is shorter by added, 0.
 func (w *writer) binned(c *policy.Column, b bin) string {
 	least, _ := wholeOf(c.Domain.Min)
 	step := c.Domain.Step.Whole
@@ -341,8 +344,8 @@ func (w *writer) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	return anyOf(parts)
 }
 
-// betweenStored is between (predicate.go) for stored values: the first and the last cell take those beyond them where the
-// column is clamped. NaN, above every number in both dialects, is missing.
+// betweenStored is between (predicate.go) for stored values: the first and the last cell take those beyond them where
+// the column is clamped. NaN, above every number in both dialects, is missing.
 func (w *writer) betweenStored(c *policy.Column, a, b int) string {
 	raw, d := w.raw(c), c.Domain
 	var parts []string
@@ -366,8 +369,8 @@ func (w *writer) betweenStored(c *policy.Column, a, b int) string {
 	return allOf(parts, "(NOT "+w.missing(c)+")")
 }
 
-// oneOfStored holds for the stored values of an enumerated column in the cells: 'other' is every value that is not one of
-// the rest.
+// oneOfStored holds for the stored values of an enumerated column in the cells: 'other' is every value that is not one
+// of the rest.
 func (w *writer) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string {
 	d := c.Domain
 	others := contains(spans, d.Other)

@@ -12,9 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// A sum adds up whole numbers that are bounded row by row, in a type that no number of rows overflows, and is cut at what
-// a release may say. Nothing here depends on the order of rows, and nothing can fail: a normalised value lies within its
-// domain, whose ends are known to fit.
+// A sum adds up whole numbers that are bounded row by row, in a type that no number of rows overflows, and is cut at
+// what a release may say. Nothing here depends on the order of rows, and nothing can fail: a normalised value lies
+// within its domain, whose ends are known to fit.
 
 // maxExponent bounds the digits that a grid shifts the point by.
 const maxExponent = 30
@@ -59,8 +59,8 @@ func (w *writer) summed(n string, scale int32) string {
 	return dialect.Fill(w.dialect.Sum, n, strconv.Itoa(int(scale)))
 }
 
-// nearest is n/Over to the nearest whole number, up at the half, of an n from −size to size. Division cuts, and so it is of numbers
-// that are not below 0: n is where the bound begins at 0, and else is moved there by a multiple of Over.
+// nearest is n/Over to the nearest whole number, up at the half, of an n from −size to size. Division cuts, and so it
+// is of numbers that are not below 0: n is where the bound begins at 0, and else is moved there by a multiple of Over.
 func (w *writer) nearest(n string, sum *plans.Sum, size int64) string {
 	moved := int64(0)
 	if sum.Bound.Low < 0 {
@@ -127,14 +127,15 @@ func (w *writer) factor(f plans.Factor) string {
 }
 
 // bounded is the factor of a normalised value where its domain bounds it: nothing of a row is compared, and no decimal
-// becomes a floating number. It is empty where the ends must be written, or the grid is not one that decimals are rounded to at once.
+// becomes a floating number. It is empty where the ends must be written, or the grid is not one that decimals are
+// rounded to at once.
 //
 //	variance(fee) of numeric(10,2) from 0 to 1000, from its middle: the sum of squares of CAST(round(b.n5) AS BIGINT) - 500
 //
-// Claim. It is factor's. Proof. A normalised value is NULL, for which every operator here is, or lies in its domain. round(x·10^−e) − c
-// grows with x, and at both ends of the domain lies between Low and High: cutting it there changes nothing. Decimals are rounded half
-// away from zero, as PostgreSQL rounds numeric; a decimal of the domain has no digits that its type has not. Floating numbers are multiplied
-// and rounded as gridAt does.
+// Claim. It is factor's. Proof. A normalised value is NULL, for which every operator here is, or lies in its domain.
+// round(x·10^−e) − c grows with x, and at both ends of the domain lies between Low and High: cutting it there changes
+// nothing. Decimals are rounded half away from zero, as PostgreSQL rounds numeric; a decimal of the domain has no
+// digits that its type has not. Floating numbers are multiplied and rounded as gridAt does.
 func (w *writer) bounded(f plans.Factor, n string) string {
 	if !w.onlyWithin(f) {
 		return ""
@@ -186,8 +187,9 @@ func (w *writer) decimalOnGrid(c *policy.Column, n string, exponent int) string 
 	}
 }
 
-// gridAt is round(v·10^−exponent), half away from zero, of a whole number at exponent 0 or a decimal; of a whole number on a coarser grid whatever it may be rounded to; of a floating number what the engines'
-// multiplication rounds to, be it to the even one at the half or away from zero; nil of other values.
+// gridAt is round(v·10^−exponent), half away from zero, of a whole number at exponent 0 or a decimal; of a whole number
+// on a coarser grid whatever it may be rounded to; of a floating number what the engines' multiplication rounds to, be
+// it to the even one at the half or away from zero; nil of other values.
 func gridAt(v policy.Value, exponent int) []*big.Int {
 	switch v := v.(type) {
 	case policy.Numeric:
@@ -255,8 +257,9 @@ func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 	return "NULL"
 }
 
-// nearestTo is n/power to the nearest whole number, up at the half, of a normalised whole number n. Division cuts towards 0, and so it is of
-// numbers that are not below 0: n is moved there by a multiple of power. Where a number of the domain has no room for that it is cut.
+// nearestTo is n/power to the nearest whole number, up at the half, of a normalised whole number n. Division cuts
+// towards 0, and so it is of numbers that are not below 0: n is moved there by a multiple of power. Where a number of
+// the domain has no room for that it is cut.
 func (w *writer) nearestTo(c *policy.Column, n string, power int64) string {
 	least, most, _ := wholeEnds(c.Domain)
 	moved := int64(0)

@@ -16,8 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestSumsOfTheSmallestNumbers: numbers that a coarse grid's division would underflow add nothing, and fail on no engine: a
-// failure would tell that somebody has such a value.
+// TestSumsOfTheSmallestNumbers: numbers that a coarse grid's division would underflow add nothing, and fail on no
+// engine: a failure would tell that somebody has such a value.
 func TestSumsOfTheSmallestNumbers(t *testing.T) {
 	for _, kind := range []string{"double precision", "real"} {
 		text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
@@ -55,8 +55,8 @@ func power(s *plans.Sum) int64 {
 	return n
 }
 
-// TestTermsAreAddedUp: a sum of products is added up as it is written, signs and constants and all, on both engines, and a
-// row in which one operand is NULL adds nothing.
+// TestTermsAreAddedUp: a sum of products is added up as it is written, signs and constants and all, on both engines,
+// and a row in which one operand is NULL adds nothing.
 func TestTermsAreAddedUp(t *testing.T) {
 	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
 		"{name: a, type: integer, domain: {min: -9, max: 9}}\n          - {name: d, type: date, domain: {min: 2024-01-01, max: 2024-12-31}}\n          - {name: e, type: date, domain: {min: 2024-01-01, max: 2024-12-31}}\n          - {name: m, type: \"numeric(9,2)\", domain: {min: 0, max: 100, step: 1}}", 1)
@@ -95,8 +95,9 @@ func hundredths(t *testing.T, rows string) (*policy.Policy, []string) {
 	return p, []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, m numeric(9,2), n numeric(9,2), b int)", "INSERT INTO clinic.people VALUES " + rows}
 }
 
-// TestSquaresAreRounded: a square of hundredths is computed of these and then rounded to what the noise has room for, which is
-// nearer than the square of a rounded number is: there it would be off by the distance from the middle times half a step.
+// TestSquaresAreRounded: a square of hundredths is computed of these and then rounded to what the noise has room for,
+// which is nearer than the square of a rounded number is: there it would be off by the distance from the middle times
+// half a step.
 func TestSquaresAreRounded(t *testing.T) {
 	p, fill := hundredths(t, "(1, 1.25, 0, 1), (2, 999.99, 7, 1), (3, 500.08, 1000, 2), (4, NULL, 3, 1), (5, 0, 0.03, 2)")
 	for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
@@ -127,8 +128,8 @@ func TestSquaresAreRounded(t *testing.T) {
 	}
 }
 
-// TestProductsAreRounded: a product of hundredths is computed of these and then rounded, up at the half below 0 as well, on both
-// engines.
+// TestProductsAreRounded: a product of hundredths is computed of these and then rounded, up at the half below 0 as
+// well, on both engines.
 func TestProductsAreRounded(t *testing.T) {
 	p, fill := hundredths(t, "(1, 1.27, 0.03, 1), (2, 999.99, 7, 1), (3, 500.08, 1000, 2), (4, NULL, 3, 1), (5, 499.99, 0.15, 2)")
 	m := alikePlan(t, p, "SELECT sum((m - 500) * n) FROM people").Measures[0]
@@ -162,8 +163,8 @@ func sumsPolicy(t *testing.T, columns ...string) *policy.Policy {
 	return p
 }
 
-// TestSumsOfSnapshots: what a snapshot adds up is what exact arithmetic on the factors is, also where the ends of a factor are nearer
-// than the domain's, and no decimal becomes a floating number where the domain is within them.
+// TestSumsOfSnapshots: what a snapshot adds up is what exact arithmetic on the factors is, also where the ends of a
+// factor are nearer than the domain's, and no decimal becomes a floating number where the domain is within them.
 func TestSumsOfSnapshots(t *testing.T) {
 	const seed = 8917
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -8,8 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// tabulated writes the rows of its input with what the list says of the combination of cells that each has. Where nothing of the list is
-// used the rows are the input's. Nothing can fail: a cell's number is below its domain's size, and the product of these is an int4.
+// tabulated writes the rows of its input with what the list says of the combination of cells that each has. Where
+// nothing of the list is used the rows are the input's. Nothing can fail: a cell's number is below its domain's size,
+// and the product of these is an int4.
 func (w *writer) tabulated(d *derived.Tabulated) string {
 	a := w.sub(d.From, "a")
 	items := w.passed(a, len(d.From.Columns))

@@ -11,8 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestListsAreTold: a list is what its numbers are, in the digest of what is counted over it and in the name of its column; one that names a combination twice, which
-// would double rows, is no table, nor is one of more combinations than are told.
+// TestListsAreTold: a list is what its numbers are, in the digest of what is counted over it and in the name of its
+// column; one that names a combination twice, which would double rows, is no table, nor is one of more combinations
+// than are told.
 func TestListsAreTold(t *testing.T) {
 	t.Parallel()
 	p := parsedFor(t, joinPolicy, dialect.DuckDB)
@@ -43,7 +44,8 @@ func TestListsAreTold(t *testing.T) {
 	}
 }
 
-// TestListsAreSentOnce: what one statement looks up in one public row is one list, and the database is told what it uses of it.
+// TestListsAreSentOnce: what one statement looks up in one public row is one list, and the database is told what it
+// uses of it.
 func TestListsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	p := parsedFor(t, joinPolicy, dialect.PostgreSQL)

@@ -91,8 +91,8 @@ func textsFill() []string {
 	return list
 }
 
-// TestTextsAreReadAlike: what is asked of texts is what PostgreSQL says of them by the collation "C", on every engine, of texts that are hostile too.
-// PostgreSQL is asked of the beginnings that dpproxy reads.
+// TestTextsAreReadAlike: what is asked of texts is what PostgreSQL says of them by the collation "C", on every engine,
+// of texts that are hostile too. PostgreSQL is asked of the beginnings that dpproxy reads.
 func TestTextsAreReadAlike(t *testing.T) {
 	t.Parallel()
 	fill := textsFill()

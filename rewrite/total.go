@@ -12,22 +12,25 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// What a column's values add up to is found as she would find it: the database adds them up as they are, and what brings the sum to
-// whole numbers of the grid is done once a group, not once a row.
+// What a column's values add up to is found as she would find it: the database adds them up as they are, and what
+// brings the sum to whole numbers of the grid is done once a group, not once a row.
 //
 //	sum(income) of numeric(12,2) from 0 to 100000:
 //	  rows whose income her policy allows, each as it is stored:  sum(t."income")
 //	  the release's whole number, of cents:                       sum(t."income") * 100
 //	avg(income), of which a sum from the middle is observed:      sum(t."income") * 100 - 5000000 * count(t."income")
 //
-// Claim. A total is the sum over its rows of factor's value, where that is not NULL. Proof. factor is round(n·10^−e) − c of a normalised
-// value n, cut at Low and High, which the ends of the domain keep (bounded). Where the column's values have no more than −e digits after the
-// point (Domain.Scale, which the database's own type keeps) n·10^−e is whole, and Σ(n·10^−e − c) = 10^−e·Σn − c·m over the m values that are
-// not NULL, which sum and count leave out. No sum overflows: 2^63 rows of a number within the domain have fewer digits than a decimal holds,
-// which is seen to when the SQL is written. Limits. Were there more digits all the same, the total alone would be rounded, not each value; one
-// unit's rows then still move it by at most Low and High a row, since rounding grows with what is rounded and whole numbers move it by themselves.
+// Claim. A total is the sum over its rows of factor's value, where that is not NULL. Proof. factor is round(n·10^−e) −
+// c of a normalised value n, cut at Low and High, which the ends of the domain keep (bounded). Where the column's
+// values have no more than −e digits after the point (Domain.Scale, which the database's own type keeps) n·10^−e is
+// whole, and Σ(n·10^−e − c) = 10^−e·Σn − c·m over the m values that are not NULL, which sum and count leave out. No sum
+// overflows: 2^63 rows of a number within the domain have fewer digits than a decimal holds, which is seen to when the
+// SQL is written. Limits. Were there more digits all the same, the total alone would be rounded, not each value; one
+// unit's rows then still move it by at most Low and High a row, since rounding grows with what is rounded and whole
+// numbers move it by themselves.
 
-// total writes what the rows of a group add up to, in the type wide, NULL where there are none; empty: of the sum this cannot be said.
+// total writes what the rows of a group add up to, in the type wide, NULL where there are none; empty: of the sum this
+// cannot be said.
 func (w *writer) total(sum *plans.Sum, filter string) string {
 	f, ok := alone(sum)
 	if !ok {
@@ -83,7 +86,8 @@ func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
 	return f, size.Cmp(big.NewInt(maxAdded)) <= 0 && max(f.Centre, -f.Centre) <= maxAdded
 }
 
-// addend is what is added up of a column's normalised values n, how many digits after the point that has, and how the sum is brought to the grid; nil: it is on it.
+// addend is what is added up of a column's normalised values n, how many digits after the point that has, and how the
+// sum is brought to the grid; nil: it is on it.
 func (w *writer) addend(f plans.Factor, n string) (each string, scale int32, shift func(total string) string) {
 	if !w.onlyWithin(f) {
 		return "", 0, nil
@@ -145,7 +149,8 @@ func (w *writer) exactAddend(f plans.Factor, n string) (each string, scale int32
 	}
 }
 
-// onlyWithin tells whether the domain's ends keep a factor within its own, so that nothing of a row is compared with these.
+// onlyWithin tells whether the domain's ends keep a factor within its own, so that nothing of a row is compared with
+// these.
 func (w *writer) onlyWithin(f plans.Factor) bool {
 	c := f.Column
 	if c.Table == nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || !ofThePolicy(c) || f.Exponent > maxExponent || f.Exponent < -maxExponent {
@@ -165,8 +170,8 @@ func (w *writer) onlyWithin(f plans.Factor) bool {
 	return true
 }
 
-// ofThePolicy tells whether a column's values are those of a table's of the policy, or NULL: a join, a union or a sub-query hands them on as they are. What is
-// computed may be of another type than its domain says.
+// ofThePolicy tells whether a column's values are those of a table's of the policy, or NULL: a join, a union or a
+// sub-query hands them on as they are. What is computed may be of another type than its domain says.
 func ofThePolicy(c *policy.Column) bool {
 	return c.Table.Derived == nil || slices.ContainsFunc(c.Table.Base(), func(t *policy.Table) bool {
 		return slices.ContainsFunc(t.Columns, func(own *policy.Column) bool {
@@ -180,13 +185,14 @@ func ofThePolicy(c *policy.Column) bool {
 	})
 }
 
-// Where a measure reads rows as they are stored, and no row reaches the sum whose value is not in the column's domain, the stored values
-// themselves are added up, and none is brought into its domain first.
+// Where a measure reads rows as they are stored, and no row reaches the sum whose value is not in the column's domain,
+// the stored values themselves are added up, and none is brought into its domain first.
 
-// settledColumns are the columns of which that is so, by the measure's condition or by the column's own rules. Claim. Of each row that an aggregate
-// sees, the stored value of such a column is its normalised one, and all that is asked of it is total on every stored value, whenever the
-// database evaluates it. Proof. The condition, or the rules that leave rows out, hold of values of the domain alone, and nothing is clamped;
-// what is left is its sum as it is (exact) and its count.
+// settledColumns are the columns of which that is so, by the measure's condition or by the column's own rules. Claim.
+// Of each row that an aggregate sees, the stored value of such a column is its normalised one, and all that is asked of
+// it is total on every stored value, whenever the database evaluates it. Proof. The condition, or the rules that leave
+// rows out, hold of values of the domain alone, and nothing is clamped; what is left is its sum as it is (exact) and
+// its count.
 func (w *writer) settledColumns(m *plans.Measure) (list []*policy.Column) {
 	for _, sum := range m.Sums {
 		if sum == nil {
@@ -237,13 +243,13 @@ func declaredAlone(where predicate.Pred, c *policy.Column) bool {
 	})
 }
 
-// hoisted is a measure whose condition says what all of its counters do of one column: that it is not NULL. The database then leaves a row out before it calculates with it, and
-// need not look again.
+// hoisted is a measure whose condition says what all of its counters do of one column: that it is not NULL. The
+// database then leaves a row out before it calculates with it, and need not look again.
 //
 //	SELECT city, avg(income) …: rows are counted, and their incomes added up, WHERE income >= 0 AND income <= 100000
 //
-// Claim. The answer is the same. Proof. A counter counts the same rows. A group of which no row is left is not returned, and all of its counters were 0: a combination of cells that does
-// not come counts 0.
+// Claim. The answer is the same. Proof. A counter counts the same rows. A group of which no row is left is not
+// returned, and all of its counters were 0: a combination of cells that does not come counts 0.
 func hoisted(m *plans.Measure) *plans.Measure {
 	own := *m
 	for _, p := range conjuncts(m.Counters[0]) {

@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// randomSums are measures that add up what columns of numbers hold: values, squares, products, from zero or from the middle, with ends that the domain
-// proves and with others, of rows of which a condition leaves NULLs out or not.
+// randomSums are measures that add up what columns of numbers hold: values, squares, products, from zero or from the
+// middle, with ends that the domain proves and with others, of rows of which a condition leaves NULLs out or not.
 func randomSums(t testing.TB, r *rand.Rand, n int) (list []feature) {
 	people, visits, rows := tables(t)
 	for i := range n {
@@ -172,8 +172,8 @@ func TestTotalsAreOfSums(t *testing.T) {
 	}
 }
 
-// TestWhichValuesAreAddedUpAsStored: those of a clamped column, of one that a product is made of, of the grain, or that a condition does not keep in its
-// domain are normalised first.
+// TestWhichValuesAreAddedUpAsStored: those of a clamped column, of one that a product is made of, of the grain, or that
+// a condition does not keep in its domain are normalised first.
 func TestWhichValuesAreAddedUpAsStored(t *testing.T) {
 	_, _, table := tables(t)
 	sumOf := func(name string, power int) *plans.Sum {
@@ -211,7 +211,8 @@ func TestWhichValuesAreAddedUpAsStored(t *testing.T) {
 	}
 }
 
-// TestTotalsHaveRoom: decimals whose sum could have more digits than the engine holds are brought to whole numbers first.
+// TestTotalsHaveRoom: decimals whose sum could have more digits than the engine holds are brought to whole numbers
+// first.
 func TestTotalsHaveRoom(t *testing.T) {
 	for digits, room := range map[int]bool{9: true, 16: true, 18: false, 30: false} {
 		whole := strings.Repeat("9", min(digits, 18)-2)

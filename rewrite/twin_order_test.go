@@ -18,8 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The twin's order of a unit's rows and groups, read from docs/adr/0050-rows-by-hash.md: in whole numbers of any size, so that
-// nothing here is right by the same overflow as the SQL.
+// The twin's order of a unit's rows and groups, read from docs/adr/0050-rows-by-hash.md: in whole numbers of any size,
+// so that nothing here is right by the same overflow as the SQL.
 
 // twinPrime is 2^31 − 1.
 const twinPrime = 2147483647
@@ -30,7 +30,8 @@ var sha256Rounds = []int64{0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x395
 // part is a number that is hashed: one of size different ones.
 type part struct{ number, size int64 }
 
-// hashOf mixes a unit, in a round of its own, and the other parts, which share a round while their combinations are at most 2^31.
+// hashOf mixes a unit, in a round of its own, and the other parts, which share a round while their combinations are at
+// most 2^31.
 func hashOf(unit part, others []part) int64 {
 	mixed, size := []int64{unit.number}, int64(0)
 	for _, p := range others {
@@ -54,7 +55,8 @@ func hashOf(unit part, others []part) int64 {
 	return state.Int64()
 }
 
-// unitPart is a unit's number: of a whole number its last 62 bits modulo the prime, of anything else 28 bits of its text's MD5.
+// unitPart is a unit's number: of a whole number its last 62 bits modulo the prime, of anything else 28 bits of its
+// text's MD5.
 func unitPart(table *policy.Table, unit policy.Value) part {
 	if table.UnitType().Integer() {
 		low := new(big.Int).Mod(big.NewInt(unit.(int64)), new(big.Int).Lsh(big.NewInt(1), 62))
@@ -68,8 +70,8 @@ func unitPart(table *policy.Table, unit policy.Value) part {
 	return part{number, 1<<28 + 1}
 }
 
-// columnPart is the number of a normalised value: of its cell where values are listed, else counted from the domain's least
-// value in the smallest steps that the column has; NULL comes after the last.
+// columnPart is the number of a normalised value: of its cell where values are listed, else counted from the domain's
+// least value in the smallest steps that the column has; NULL comes after the last.
 func columnPart(c *policy.Column, v policy.Value) part {
 	if !c.Domain.Ordered() {
 		size := int64(c.Domain.Size())
@@ -158,8 +160,8 @@ func inOrder(table *policy.Table, rows []owned) {
 	})
 }
 
-// groupedRows are the rows that count where a unit's groups are bounded: of those that the measure asks for, the unit's first
-// groups by the hash of unit and group, and in each its first rows.
+// groupedRows are the rows that count where a unit's groups are bounded: of those that the measure asks for, the unit's
+// first groups by the hash of unit and group, and in each its first rows.
 func groupedRows(t testing.TB, m *plans.Measure, rows []stored) [][]policy.Value {
 	type group struct {
 		hash   int64
@@ -217,8 +219,8 @@ func classesOf(t testing.TB, m *plans.Measure, row []policy.Value) (firsts []int
 	return firsts, true
 }
 
-// otherOrders are random measures of tables whose rows or groups are ordered by more than the golden ones' are: units of a
-// known type, rows that are added by date, bounds of groups.
+// otherOrders are random measures of tables whose rows or groups are ordered by more than the golden ones' are: units
+// of a known type, rows that are added by date, bounds of groups.
 func otherOrders(t *testing.T) (list []feature) {
 	const seed = 50
 	t.Logf("seed %d", seed)
@@ -269,8 +271,8 @@ func classesByCell(g plans.Grouping) []int32 {
 	return class
 }
 
-// randomGroups puts the columns of a grain into groupings, whose combinations of cells are groups of their own, or, where
-// they are not too many, in classes of several or in none.
+// randomGroups puts the columns of a grain into groupings, whose combinations of cells are groups of their own, or,
+// where they are not too many, in classes of several or in none.
 func randomGroups(r *rand.Rand, m *plans.Measure) (list []plans.Grouping) {
 	for at := 0; at < len(m.Grain); {
 		g := plans.Grouping{Columns: 1 + r.IntN(len(m.Grain)-at)}

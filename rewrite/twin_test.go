@@ -25,8 +25,8 @@ type beyond struct {
 	side           int
 }
 
-// stored is one row: the unit and the raw value of each column in policy order. Values are policy values, endless, beyond, or
-// float64 for numeric NaN and infinity.
+// stored is one row: the unit and the raw value of each column in policy order. Values are policy values, endless,
+// beyond, or float64 for numeric NaN and infinity.
 type stored struct {
 	unit policy.Value
 	raw  []policy.Value

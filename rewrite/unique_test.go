@@ -22,8 +22,8 @@ var uniqueStatements = []string{
 	`SELECT d.drug, count(*) FROM doses d JOIN doses e ON d.visit = e.visit GROUP BY 1`,
 }
 
-// TestJoinBoundsHold: in databases where the keys that a policy declares unique are shared by many rows of a unit, no unit
-// moves a join by more than its bound, which is that of one side; and units come near it.
+// TestJoinBoundsHold: in databases where the keys that a policy declares unique are shared by many rows of a unit, no
+// unit moves a join by more than its bound, which is that of one side; and units come near it.
 func TestJoinBoundsHold(t *testing.T) {
 	const seed = 58
 	t.Logf("seed %d", seed)

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// united writes the rows of all branches one below the other, each with its unit. Each value has the type of the union's column, so
-// that the engine resolves none: NULL is that of a CASE without an arm.
+// united writes the rows of all branches one below the other, each with its unit. Each value has the type of the
+// union's column, so that the engine resolves none: NULL is that of a CASE without an arm.
 func (w *writer) united(d *derived.United) string {
 	var parts []string
 	for _, branch := range d.Branches {
@@ -43,9 +43,11 @@ func (w *writer) united(d *derived.United) string {
 	return rows
 }
 
-// boundedAgain writes the rows of a table of which no more of a unit are kept than its bound says, in the order of what is used of them. A FULL JOIN's bound counts on both of its branches
-// reading the same rows (derived.Paired, fullRows): L·R pairs of the one, in a moment in which all have partners, and R rows of the other, in one in which none has, would be more. Rows
-// that tie are the same to whoever reads them. Where both branches read the same rows it leaves out nothing.
+// boundedAgain writes the rows of a table of which no more of a unit are kept than its bound says, in the order of what
+// is used of them. A FULL JOIN's bound counts on both of its branches reading the same rows (derived.Paired, fullRows):
+// L·R pairs of the one, in a moment in which all have partners, and R rows of the other, in one in which none has,
+// would be more. Rows that tie are the same to whoever reads them. Where both branches read the same rows it leaves out
+// nothing.
 func (w *writer) boundedAgain(rows string) string {
 	v := "v" + strconv.Itoa(w.depth)
 	items, order := v+".u", []string{}

@@ -7,16 +7,18 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Reading is the text of a query in which each table is read as `as` says of it and of its name. Of `spark_catalog`.`shop`.`visits` AS t it makes
+// Reading is the text of a query in which each table is read as `as` says of it and of its name. Of
+// `spark_catalog`.`shop`.`visits` AS t it makes
 //
 //	`spark_catalog`.`shop`.`visits` VERSION AS OF 42 AS t
 //
 // where that is what `as` says; nothing else of the text changes. It is for the dialect Spark.
 //
-// Claim. What is replaced are the names of tables, each of them, and nothing else. Proof. A value of the policy or of the statement stands in such a text as a
-// name in backquotes, within which a backquote stands twice, as hexadecimal digits, or as a checked literal; the last two have no backquote (dialect/spark.go). So the
-// first backquote begins a name, which ends at the first one that is not one of two, and so on behind it: names are read as Spark's
-// lexer reads them. Relations alone are three names with points between them that begin where no name is before them (measure.go).
+// Claim. What is replaced are the names of tables, each of them, and nothing else. Proof. A value of the policy or of
+// the statement stands in such a text as a name in backquotes, within which a backquote stands twice, as hexadecimal
+// digits, or as a checked literal; the last two have no backquote (dialect/spark.go). So the first backquote begins a
+// name, which ends at the first one that is not one of two, and so on behind it: names are read as Spark's lexer reads
+// them. Relations alone are three names with points between them that begin where no name is before them (measure.go).
 func (q Query) Reading(as func(t *policy.Table, name string) string) string {
 	tables := map[string]*policy.Table{}
 	for _, t := range q.Tables() {

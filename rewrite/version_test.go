@@ -11,7 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestTablesAreReadByVersion: in a text for Spark each table's name is replaced, and no column whose name looks like one is.
+// TestTablesAreReadByVersion: in a text for Spark each table's name is replaced, and no column whose name looks like
+// one is.
 func TestTablesAreReadByVersion(t *testing.T) {
 	t.Parallel()
 	for _, names := range [][2]string{{"clinic", "people"}, {"c`l", "`p"}, {"x`.`y", "p` AS t"}, {"a.b", "c"}} {

@@ -8,20 +8,23 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// A step of a release that grows counts the rows of a few days (plans.Window). The measure's predicate says so, above the
-// rows; what is written here says it again where the rows are read, so that an index on the date finds them. It changes no
-// count: rows are numbered by date first, so that a row's number depends on its unit's earlier rows alone.
+// A step of a release that grows counts the rows of a few days (plans.Window). The measure's predicate says so, above
+// the rows; what is written here says it again where the rows are read, so that an index on the date finds them. It
+// changes no count: rows are numbered by date first, so that a row's number depends on its unit's earlier rows alone.
 
-// windowed returns the conditions under which a row of the table can matter to a window, and a join that they need. With the rows numbered these are
-// the rows up to its end, of units that have a row in it, where the unit stands in the table.
+// windowed returns the conditions under which a row of the table can matter to a window, and a join that they need.
+// With the rows numbered these are the rows up to its end, of units that have a row in it, where the unit stands in the
+// table.
 //
-// Where rows that name nobody are units of their own, a sub-query beside OR is read for each row where PostgreSQL expects it not to fit into memory (ADR 159), so that it is a join there:
+// Where rows that name nobody are units of their own, a sub-query beside OR is read for each row where PostgreSQL
+// expects it not to fit into memory (ADR 159), so that it is a join there:
 //
 //	FROM hires AS t LEFT JOIN (SELECT DISTINCT t.uid AS u FROM hires AS t WHERE t.hired >= … AND t.hired < …) AS seen ON seen.u = t.uid
 //	WHERE t.hired < … AND (t.uid IS NULL OR seen.u IS NOT NULL)
 //
-// Claim. Each row is there once, or not at all, as it is by the sub-query. Proof. DISTINCT leaves each unit once, and equality on the types of units is one of their texts (joinsOther), so that a
-// row meets one of them or none; NULL meets none.
+// Claim. Each row is there once, or not at all, as it is by the sub-query. Proof. DISTINCT leaves each unit once, and
+// equality on the types of units is one of their texts (joinsOther), so that a row meets one of them or none; NULL
+// meets none.
 func (w *writer) windowed(numbered bool) (join string, conditions []string) {
 	v, t := w.window, w.table
 	if v == nil || v.Column.Table != t {

@@ -10,14 +10,16 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// windowFunctions writes the rows of its input for which the condition holds, with what window functions say of each among its unit's:
+// windowFunctions writes the rows of its input for which the condition holds, with what window functions say of each
+// among its unit's:
 //
 //	(SELECT a1.u AS u, a1.n1 AS n1, row_number() OVER (PARTITION BY a1.u ORDER BY a1.n2 ASC NULLS LAST, …) AS n4
 //	  FROM (…) AS a1
 //	  WHERE …)
 //
-// Every partition is of one unit, by the unit itself. Where the function tells rows apart that tie in ORDER BY, the order goes on by
-// all that the rows hold (contentOrder), and by a number of rows in that order where several functions do so (sideBySide). With First above 0 a query around it keeps the rows of those numbers.
+// Every partition is of one unit, by the unit itself. Where the function tells rows apart that tie in ORDER BY, the
+// order goes on by all that the rows hold (contentOrder), and by a number of rows in that order where several functions
+// do so (sideBySide). With First above 0 a query around it keeps the rows of those numbers.
 func (w *writer) windowFunctions(d *derived.Windowed) string {
 	a := w.sub(d.From, "a")
 	own, at := len(d.From.Columns), strconv.Itoa
@@ -56,9 +58,10 @@ func (w *writer) windowFunctions(d *derived.Windowed) string {
 	return "(SELECT * FROM " + sql + " AS " + f + " WHERE " + w.operate(n, ">=", w.whole(d.First)) + " AND " + w.operate(n, "<=", w.whole(d.Last)) + ")"
 }
 
-// sideBySide tells that two functions tell rows apart that tie, each in an order of its own. Each order would be by the contents last, and rows
-// of the same contents would have any number in each: which of one go with which of the other hangs on how the engine sorts, and so on
-// other units' rows. They are numbered once then, below all functions, and every order goes on by that number.
+// sideBySide tells that two functions tell rows apart that tie, each in an order of its own. Each order would be by the
+// contents last, and rows of the same contents would have any number in each: which of one go with which of the other
+// hangs on how the engine sorts, and so on other units' rows. They are numbered once then, below all functions, and
+// every order goes on by that number.
 func sideBySide(d *derived.Windowed, written func(int) bool) bool {
 	var first *derived.WindowColumn
 	for i, f := range d.Columns {

@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// TestWindowsDoNotHangOnStorage: the same rows, stored in another order, are numbered alike, also where they tie. Ranks of the policy bound
-// the rows here, so that nothing sorts them on the way.
+// TestWindowsDoNotHangOnStorage: the same rows, stored in another order, are numbered alike, also where they tie. Ranks
+// of the policy bound the rows here, so that nothing sorts them on the way.
 func TestWindowsDoNotHangOnStorage(t *testing.T) {
 	const seed = 120
 	t.Logf("seed %d", seed)
@@ -48,7 +48,8 @@ func TestWindowsDoNotHangOnStorage(t *testing.T) {
 	}
 }
 
-// TestFirstRowsBound: what conditions on a row_number leave of a unit's rows is the bound, where it numbers all of the unit's rows.
+// TestFirstRowsBound: what conditions on a row_number leave of a unit's rows is the bound, where it numbers all of the
+// unit's rows.
 func TestFirstRowsBound(t *testing.T) {
 	const numbered = `SELECT count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who%s ORDER BY minutes) AS n, rank() OVER (PARTITION BY who ORDER BY minutes) AS r FROM visits) t WHERE %s`
 	for _, c := range []struct {
@@ -70,7 +71,8 @@ func TestFirstRowsBound(t *testing.T) {
 	}
 }
 
-// TestUnionBounds: a unit's rows in all parts of a union are within the sum of the parts' bounds, and INTERSECT of units has one.
+// TestUnionBounds: a unit's rows in all parts of a union are within the sum of the parts' bounds, and INTERSECT of
+// units has one.
 func TestUnionBounds(t *testing.T) {
 	for text, rows := range map[string]int64{
 		`SELECT count(*) FROM (SELECT who, minutes FROM visits UNION ALL SELECT person_id, age FROM people) t`:                                                                                 5,

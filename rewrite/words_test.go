@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// third is an engine that nobody has: its words are neither PostgreSQL's nor DuckDB's, its decimals have a limit, and its keys are
-// compared as they are.
+// third is an engine that nobody has: its words are neither PostgreSQL's nor DuckDB's, its decimals have a limit, and
+// its keys are compared as they are.
 var third = dialect.Dialect{Words: &dialect.Words{
 	Name: "Third", Quote: "`", Schema: "own", Relation: "store.%1.%2", Text: "STR(@p%1)", Typed: "TO_%2(%1)", With: "FIRST %1 := (%2)",
 	Types: map[string]string{"int4": "I32", "int8": "I64", "wide": "I128", "float4": "F32", "float8": "F64", "text": "STR", "uuid": "ID",
@@ -34,8 +34,9 @@ var third = dialect.Dialect{Words: &dialect.Words{
 // others are words of the engines that there are; none may stand in what is written for a third.
 var others = regexp.MustCompile(`pg_catalog|OPERATOR|::|\$\d|\[|//|"|BIGINT|HUGEINT|VARCHAR|DOUBLE|DECIMAL|CAST|ARRAY|list_|xor\(|epoch|EXTRACT`)
 
-// TestThirdEngine writes all that the tests measure with the words of an engine that is none of those that there are: the table is
-// all that tells engines apart. Each phrase is in some measure's SQL, or it need not be in the table. The golden ones are to be read.
+// TestThirdEngine writes all that the tests measure with the words of an engine that is none of those that there are:
+// the table is all that tells engines apart. Each phrase is in some measure's SQL, or it need not be in the table. The
+// golden ones are to be read.
 func TestThirdEngine(t *testing.T) {
 	words := *third.Words
 	v := reflect.ValueOf(&words).Elem()
@@ -104,7 +105,8 @@ func TestOnlyWordsTellEnginesApart(t *testing.T) {
 	}
 }
 
-// TestTablesAreWhole: an engine has all words, but for a limit that it does not have, and for a quicker way that it need not have.
+// TestTablesAreWhole: an engine has all words, but for a limit that it does not have, and for a quicker way that it
+// need not have.
 func TestTablesAreWhole(t *testing.T) {
 	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB, dialect.MySQL, dialect.Spark, dialect.Citus, third} {
 		v := reflect.ValueOf(*d.Words)

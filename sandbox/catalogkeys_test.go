@@ -55,8 +55,8 @@ var (
 	largeNumbers = regexp.MustCompile(`\b\d{5,10}\b`)
 )
 
-// TestKeysAreThoseOfAServer: what clients ask of keys has the same answer over the policy's tables as over tables that were made
-// with these keys on PostgreSQL, but for numbers.
+// TestKeysAreThoseOfAServer: what clients ask of keys has the same answer over the policy's tables as over tables that
+// were made with these keys on PostgreSQL, but for numbers.
 func TestKeysAreThoseOfAServer(t *testing.T) {
 	server := pgtest.Shared(t)
 	server.Exec(t, "postgres", "CREATE DATABASE keyed")

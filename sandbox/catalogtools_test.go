@@ -7,7 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
-// toolStatements are what administrators' tools ask, written anew. Those that begin with = have the same rows on any server.
+// toolStatements are what administrators' tools ask, written anew. Those that begin with = have the same rows on any
+// server.
 var toolStatements = []string{
 	`=SELECT * FROM pg_get_keywords() ORDER BY word COLLATE "C"`,
 	"=SELECT string_agg(word, ',' ORDER BY word) FROM pg_catalog.pg_get_keywords() WHERE word <> ALL ('{a,all,select,table}'::text[]) AND catcode = 'R'",
@@ -71,8 +72,8 @@ func TestToolsReadTheCatalogs(t *testing.T) {
 	}
 }
 
-// TestCatalogsTellNothingOfTheServer: the sandbox does not say when its server began, how far it has written, who else is there, or
-// how often anything was read.
+// TestCatalogsTellNothingOfTheServer: the sandbox does not say when its server began, how far it has written, who else
+// is there, or how often anything was read.
 func TestCatalogsTellNothingOfTheServer(t *testing.T) {
 	for name, e := range walked(t) {
 		for _, sql := range []string{

@@ -67,8 +67,8 @@ func walked(t *testing.T) map[string]sandbox.Engine {
 	return map[string]sandbox.Engine{"own": sandboxtest.Own(t), "twin": sandboxtest.Twin(t)}
 }
 
-// TestEveryRelationOfPostgreSQL: each relation of pg_catalog and information_schema that a role without any grant may read on
-// PostgreSQL has the same columns in the sandbox, and can be read whole.
+// TestEveryRelationOfPostgreSQL: each relation of pg_catalog and information_schema that a role without any grant may
+// read on PostgreSQL has the same columns in the sandbox, and can be read whole.
 func TestEveryRelationOfPostgreSQL(t *testing.T) {
 	conn := asPlainRole(t)
 	relations := column(t, conn, `SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -97,8 +97,8 @@ func TestEveryRelationOfPostgreSQL(t *testing.T) {
 	}
 }
 
-// calledSQL are the functions that the views of pg_catalog and information_schema call, as their stored rules name them: an
-// explicit call each, no cast and no operator.
+// calledSQL are the functions that the views of pg_catalog and information_schema call, as their stored rules name
+// them: an explicit call each, no cast and no operator.
 const calledSQL = `SELECT DISTINCT (regexp_matches(w.ev_action::text, ':(?:funcid (\d+) :funcresulttype \d+ :funcretset \w+ :funcvariadic \w+ :funcformat [03]|aggfnoid (\d+)|winfnoid (\d+))', 'g')) AS found
 	FROM pg_rewrite w JOIN pg_class c ON c.oid = w.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE n.nspname IN ('pg_catalog', 'information_schema')`

@@ -68,8 +68,8 @@ func released() ([]*plans.Leaf, []sandbox.Table, string) {
 	return leaves, tables, sql
 }
 
-// TestTwinIsPostgreSQL: over the same released tables the sandbox gives what a table of PostgreSQL's own gives, byte for byte,
-// with nothing refused that PostgreSQL answers.
+// TestTwinIsPostgreSQL: over the same released tables the sandbox gives what a table of PostgreSQL's own gives, byte
+// for byte, with nothing refused that PostgreSQL answers.
 func TestTwinIsPostgreSQL(t *testing.T) {
 	leaves, tables, sql := released()
 	server := pgtest.Shared(t)

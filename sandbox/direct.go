@@ -10,9 +10,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// An outer query that only filters, sorts, cuts and computes goes without an engine: the planner compiled its expressions, and
-// here they are evaluated over the rows of its one leaf. SELECT k, 2 * count(*) FROM t GROUP BY k HAVING count(*) > 5 ORDER BY 2
-// LIMIT 3 has a leaf of rows (k, n): those with n > 5 are kept, sorted by 2n, cut to three, and 2n is computed for these three.
+// An outer query that only filters, sorts, cuts and computes goes without an engine: the planner compiled its
+// expressions, and here they are evaluated over the rows of its one leaf. SELECT k, 2 * count(*) FROM t GROUP BY k
+// HAVING count(*) > 5 ORDER BY 2 LIMIT 3 has a leaf of rows (k, n): those with n > 5 are kept, sorted by 2n, cut to
+// three, and 2n is computed for these three.
 
 // Direct evaluates an outer query that needs no engine over the rows of its leaf; a plan with Leaf −1 reads one empty
 // row, whatever leaf is. A value that cannot be computed is a *scalar.Error. Select-list expressions are evaluated for

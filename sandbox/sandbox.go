@@ -1,11 +1,12 @@
 // Package sandbox is the face of what runs outer queries: the SQL above the counts, over released tables, and questions
 // about catalogs, where nobody has ever seen private data. It holds tables, sessions, limits, the interface Engine and
-// Direct, which needs no engine. The engine is twin, databases on a PostgreSQL server (ADR 15): one of the owner's, or one
-// that cluster starts (ADR 200).
+// Direct, which needs no engine. The engine is twin, databases on a PostgreSQL server (ADR 15): one of the owner's, or
+// one that cluster starts (ADR 200).
 //
 // SELECT sex, count(*) FROM people GROUP BY sex ORDER BY 2 has a leaf of rows (sex, noisy count). Its outer query only
-// sorts them, so the planner compiled it and Direct evaluates it in Go. With round(100.0 * count(*) / sum(count(*)) OVER
-// (), 1) in its list it needs an engine: Query is given the leaf as a Table named leaf_1 and the rewritten text over it.
+// sorts them, so the planner compiled it and Direct evaluates it in Go. With round(100.0 * count(*) / sum(count(*))
+// OVER (), 1) in its list it needs an engine: Query is given the leaf as a Table named leaf_1 and the rewritten text
+// over it.
 package sandbox
 
 import (
@@ -58,8 +59,8 @@ type Engine interface {
 	Catalog(ctx context.Context, p *policy.Policy) error
 	// Load keeps public tables of a dataset, in place of earlier copies, until Close.
 	Load(ctx context.Context, dataset string, tables ...Table) error
-	// Query runs an outer query for a session. Its error is a *scalar.Error or the context's. A public table among the given is read in place of the engine's own copy, where
-	// that is another one by now.
+	// Query runs an outer query for a session. Its error is a *scalar.Error or the context's. A public table among the
+	// given is read in place of the engine's own copy, where that is another one by now.
 	Query(ctx context.Context, s Session, q outer.Query, tables []Table) (privacy.Released[Rows], error)
 	// Describe binds an outer query without running it.
 	Describe(ctx context.Context, s Session, q outer.Query, tables []Table) (Description, error)

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/console"
 )
 
-// What the log warns of is kept for the console's owners: the last lines, in memory. The log holds no value and no statement, so neither
-// do these.
+// What the log warns of is kept for the console's owners: the last lines, in memory. The log holds no value and no
+// statement, so neither do these.
 
 const (
 	alarmsKept = 200
@@ -71,7 +71,8 @@ func (o *overhears) Handle(ctx context.Context, r slog.Record) error {
 	return o.next.Handle(ctx, r)
 }
 
-// isPublic tells the lines that come of the policy and of what owners do, whatever rows there are: all that an owner with a budget is shown.
+// isPublic tells the lines that come of the policy and of what owners do, whatever rows there are: all that an owner
+// with a budget is shown.
 func isPublic(line string) bool {
 	return strings.HasPrefix(line, "policy") || strings.HasPrefix(line, "console: ")
 }

@@ -2,7 +2,8 @@ package service
 
 import "github.com/dpproxy/dpproxy/policy"
 
-// changes says in a log line's words what another policy changes for whom (policy.Changes): each kind, and a list of those it concerns.
+// changes says in a log line's words what another policy changes for whom (policy.Changes): each kind, and a list of
+// those it concerns.
 func changes(old, now *policy.Policy) (words []any) {
 	var list []string
 	told := policy.Changes(old, now)

@@ -56,8 +56,8 @@ func (s *Service) serveConsole(ctx context.Context, l net.Listener, server *prox
 // variable is the use of an environment variable in a policy's text.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// propose reads a policy that somebody proposes in the console, as if it were the file. Of the environment it reads what the file itself
-// reads: another variable would be one that its author wants to know.
+// propose reads a policy that somebody proposes in the console, as if it were the file. Of the environment it reads
+// what the file itself reads: another variable would be one that its author wants to know.
 func (s *Service) propose(text []byte) (*policy.Policy, error) {
 	path := s.Policy().Path
 	inForce, err := deadline.ReadFile(path)

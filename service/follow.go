@@ -19,7 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/admission"
 )
 
-// renew has the certificate read again on SIGHUP, whatever becomes of the policy, and again where its files cannot be read in time.
+// renew has the certificate read again on SIGHUP, whatever becomes of the policy, and again where its files cannot be
+// read in time.
 func (s *Service) renew(ctx context.Context, server *proxy.Server) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -68,8 +69,9 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 	}
 }
 
-// adoptInTime is adopt, again and again while the ledger or the database is away, which says nothing of the policy: whoever changed the file would have to change it once more, and other proxies that
-// share the ledger may have taken it in. Each failure but the last is reported.
+// adoptInTime is adopt, again and again while the ledger or the database is away, which says nothing of the policy:
+// whoever changed the file would have to change it once more, and other proxies that share the ledger may have taken it
+// in. Each failure but the last is reported.
 func (s *Service) adoptInTime(ctx, waits context.Context, p *policy.Policy, failed func(error)) error {
 	for {
 		err := s.adopt(ctx, waits, p)
@@ -87,18 +89,20 @@ func (s *Service) adoptInTime(ctx, waits context.Context, p *policy.Policy, fail
 	}
 }
 
-// How long what is away is left alone: a ledger or a database, a sandbox that has not taken a policy, and the files of the certificate.
+// How long what is away is left alone: a ledger or a database, a sandbox that has not taken a policy, and the files of
+// the certificate.
 const (
 	renewAgain   = 5 * time.Second
 	adoptAgain   = 5 * time.Second
 	furnishAgain = 2 * time.Second
 )
 
-// adopt puts a new policy in force: what can be refused first, then the ledger's consent, then the sandbox, then the swap that sessions see. What it waits for
-// ends with waits.
+// adopt puts a new policy in force: what can be refused first, then the ledger's consent, then the sandbox, then the
+// swap that sessions see. What it waits for ends with waits.
 //
-// Until the ledger has consented whatever fails leaves everything as it was. From then on nothing is charged under the old policy, here or by another proxy: so where the sandbox
-// does not take the new one, because its server is away, it is given again until it does.
+// Until the ledger has consented whatever fails leaves everything as it was. From then on nothing is charged under the
+// old policy, here or by another proxy: so where the sandbox does not take the new one, because its server is away, it
+// is given again until it does.
 func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error) {
 	old := s.current.Load()
 	if consented, _ := s.Ledger.Policy(); p.Digest == old.Digest && p.Digest == consented {

@@ -94,7 +94,8 @@ func (e *furnished) Load(_ context.Context, _ string, tables ...sandbox.Table) e
 	return nil
 }
 
-// TestRefusedReloadIsNotAdopted: the database holds its schema against a policy that comes into force and against none that anything refuses.
+// TestRefusedReloadIsNotAdopted: the database holds its schema against a policy that comes into force and against none
+// that anything refuses.
 func TestRefusedReloadIsNotAdopted(t *testing.T) {
 	old := &policy.Policy{}
 	database, l, engine := &witnessing{}, &consenting{}, &furnished{}
@@ -141,8 +142,8 @@ func withPublic(n byte, columns ...string) *policy.Policy {
 	return &policy.Policy{Digest: [32]byte{n}, Datasets: []*policy.Dataset{d}}
 }
 
-// TestReloadThatCannotBeCopied: where a public table cannot be read, the ledger is not asked for its consent, after which nothing would be charged under the old policy, and
-// the sandbox and plans know nothing of the new one.
+// TestReloadThatCannotBeCopied: where a public table cannot be read, the ledger is not asked for its consent, after
+// which nothing would be charged under the old policy, and the sandbox and plans know nothing of the new one.
 func TestReloadThatCannotBeCopied(t *testing.T) {
 	old := withPublic(1, "part")
 	database, l, engine := &witnessing{away: errors.New("away")}, &consenting{first: old.Digest}, &furnished{}
@@ -157,8 +158,8 @@ func TestReloadThatCannotBeCopied(t *testing.T) {
 	}
 }
 
-// TestSandboxIsGivenAPolicyAgain: once the ledger has consented, a sandbox that is away for a while does not keep the policy from coming into force; and the policy
-// before it can come back, though it never ceased to be in force here.
+// TestSandboxIsGivenAPolicyAgain: once the ledger has consented, a sandbox that is away for a while does not keep the
+// policy from coming into force; and the policy before it can come back, though it never ceased to be in force here.
 func TestSandboxIsGivenAPolicyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old, p := withPublic(1, "part"), withPublic(2, "brand", "part")
@@ -194,7 +195,8 @@ func TestSandboxIsGivenAPolicyAgain(t *testing.T) {
 	})
 }
 
-// TestReloadWhileSomethingIsAway: a policy that comes while the ledger or the database does not answer is taken in when they do; one that is refused is not tried again.
+// TestReloadWhileSomethingIsAway: a policy that comes while the ledger or the database does not answer is taken in when
+// they do; one that is refused is not tried again.
 func TestReloadWhileSomethingIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old, p := withPublic(1, "part"), withPublic(2, "part")
@@ -219,7 +221,8 @@ func TestReloadWhileSomethingIsAway(t *testing.T) {
 	})
 }
 
-// TestRefreshOfAnEarlierPolicy: copies that were begun under a policy are not taken for those of the one that came into force meanwhile.
+// TestRefreshOfAnEarlierPolicy: copies that were begun under a policy are not taken for those of the one that came into
+// force meanwhile.
 func TestRefreshOfAnEarlierPolicy(t *testing.T) {
 	old, p := withPublic(1, "part"), withPublic(2, "brand", "part")
 	engine := &furnished{}

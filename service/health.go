@@ -16,7 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// How long a look at one part may take; package proxy gives all of them a second more. What is aside is not to hold up the rest.
+// How long a look at one part may take; package proxy gives all of them a second more. What is aside is not to hold up
+// the rest.
 const (
 	neededFor = 3 * time.Second
 	asideFor  = 2 * time.Second
@@ -29,9 +30,10 @@ type look struct {
 	ask   func(context.Context) error
 }
 
-// health asks each thing that a question needs, in parallel and each within its own time: the private database, as before each charge, or
-// the snapshot in force; the ledger, whether it can be charged; the sandbox, for SELECT 1. And what no question waits for: the place of the
-// next snapshot; the directory and the provider that judge log-ins; whether the policy and the certificate in force are those of their files.
+// health asks each thing that a question needs, in parallel and each within its own time: the private database, as
+// before each charge, or the snapshot in force; the ledger, whether it can be charged; the sandbox, for SELECT 1. And
+// what no question waits for: the place of the next snapshot; the directory and the provider that judge log-ins;
+// whether the policy and the certificate in force are those of their files.
 func (s *Service) health(ctx context.Context) []proxy.Part {
 	p := s.current.Load()
 	looks := []look{
@@ -64,7 +66,8 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 	return parts
 }
 
-// observed looks at what Prometheus is told beside the parts: functions of the policy, the clock and the ledger, and the faults of rule 5.
+// observed looks at what Prometheus is told beside the parts: functions of the policy, the clock and the ledger, and
+// the faults of rule 5.
 func (s *Service) observed() proxy.Observed {
 	p := s.current.Load()
 	o := proxy.Observed{PaidFaults: map[string]int64{}, PolicySince: time.Unix(0, s.since.Load()), Ledger: s.Ledger.Now(), Memory: map[string]int64{"proxy": s.own.Load()}}
@@ -85,7 +88,8 @@ var (
 	errNotReloaded = errors.New("not reloaded; an earlier one is in force, and the log says why")
 )
 
-// look asks one part. While one question to it has not returned, which a hanging directory may never do, there is no other.
+// look asks one part. While one question to it has not returned, which a hanging directory may never do, there is no
+// other.
 func (s *Service) look(ctx context.Context, l look) proxy.Part {
 	limit := neededFor
 	if l.aside {

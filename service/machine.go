@@ -11,9 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/admission"
 )
 
-// A process that takes all memory is killed by the system, and every analyst's work with it. So serve keeps itself and its
-// children to server.limits.memory: each session of its own sandbox to what it needs anyway and one statement's memory,
-// which the system enforces; itself to the rest, which the collector and the admission of statements keep.
+// A process that takes all memory is killed by the system, and every analyst's work with it. So serve keeps itself and
+// its children to server.limits.memory: each session of its own sandbox to what it needs anyway and one statement's
+// memory, which the system enforces; itself to the rest, which the collector and the admission of statements keep.
 
 // sessionAtRest is what a session of the sandbox takes before its first query.
 const sessionAtRest = 32 << 20

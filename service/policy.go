@@ -17,8 +17,8 @@ import (
 // ReadPolicy reads the policy of a command, and says what to do where there is none.
 func ReadPolicy(path string) (*policy.Policy, error) { return readPolicy(path, policy.Read) }
 
-// ReadPolicyForLedger reads it for a command that opens the ledger alone: what names the database or a file of the service may be left
-// out of the environment.
+// ReadPolicyForLedger reads it for a command that opens the ledger alone: what names the database or a file of the
+// service may be left out of the environment.
 func ReadPolicyForLedger(path string) (*policy.Policy, error) {
 	return readPolicy(path, policy.ReadForLedger)
 }

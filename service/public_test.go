@@ -11,7 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// counting is a database whose public tables hold the number of the copy that reads them, and of which one cannot be read.
+// counting is a database whose public tables hold the number of the copy that reads them, and of which one cannot be
+// read.
 type counting struct {
 	backend.Backend
 	copies int64
@@ -38,8 +39,8 @@ func (e *holding) Load(_ context.Context, _ string, tables ...sandbox.Table) err
 	return nil
 }
 
-// TestPublicTablesAreCopiedTogether: where one public table of a dataset cannot be read, plans and the sandbox keep the earlier copies of
-// all: they would join different rows of one table.
+// TestPublicTablesAreCopiedTogether: where one public table of a dataset cannot be read, plans and the sandbox keep the
+// earlier copies of all: they would join different rows of one table.
 func TestPublicTablesAreCopiedTogether(t *testing.T) {
 	d := &policy.Dataset{ID: "shop"}
 	for _, name := range []string{"parts", "suppliers"} {

@@ -25,8 +25,8 @@ func ChildMain() {
 	os.Exit(0)
 }
 
-// parserSelfTest parses the deepest admitted text in a child: the grammar's C code dies, unrecoverably, on long chains, so
-// a machine whose thread stacks are too small for our limits must be found before the first client is.
+// parserSelfTest parses the deepest admitted text in a child: the grammar's C code dies, unrecoverably, on long chains,
+// so a machine whose thread stacks are too small for our limits must be found before the first client is.
 func parserSelfTest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/spans"
 )
 
-// shutdownGrace is how long running statements may take to end by themselves after a signal; then their waits end. What does
-// not end for that, such as a query on the private database, has until exitWithin of cmd/dpproxy.
+// shutdownGrace is how long running statements may take to end by themselves after a signal; then their waits end. What
+// does not end for that, such as a query on the private database, has until exitWithin of cmd/dpproxy.
 const shutdownGrace = 3 * time.Second
 
 // spansGrace is how long the last spans may take to be sent.
@@ -118,8 +118,8 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 }
 
 // mockSecret reads, or makes on first use, the secret behind the salts that unknown users are shown. It lies beside the
-// ledger and stays the same across restarts, so that they cannot be told from the salts of real users. Proxies that share
-// a ledger have one secret, of the ledger's own.
+// ledger and stays the same across restarts, so that they cannot be told from the salts of real users. Proxies that
+// share a ledger have one secret, of the ledger's own.
 func (s *Service) mockSecret() ([]byte, error) {
 	p := s.current.Load()
 	if !strings.HasPrefix(p.Ledger.URL, "sqlite:") {

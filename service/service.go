@@ -1,6 +1,6 @@
-// Package service is one running dpproxy: it opens what a policy names (the ledger, the database with the private rows, the
-// sandbox, the public tables), serves it, follows the policy file and the certificate, and keeps the process to its memory.
-// cmd/dpproxy's serve, demo and release stand on it, and tests that run a proxy within their own process.
+// Package service is one running dpproxy: it opens what a policy names (the ledger, the database with the private rows,
+// the sandbox, the public tables), serves it, follows the policy file and the certificate, and keeps the process to its
+// memory. cmd/dpproxy's serve, demo and release stand on it, and tests that run a proxy within their own process.
 package service
 
 import (
@@ -220,8 +220,8 @@ func (s *Service) readPublic(ctx context.Context, datasets ...*policy.Dataset) (
 	return list, nil
 }
 
-// loadPublic copies the public tables of a dataset anew, and gives them to the sandbox, which takes all of them in at once, and to plans. Where
-// another policy has come into force meanwhile it leaves that one's copies as they are.
+// loadPublic copies the public tables of a dataset anew, and gives them to the sandbox, which takes all of them in at
+// once, and to plans. Where another policy has come into force meanwhile it leaves that one's copies as they are.
 func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset) error {
 	public, err := s.readPublic(ctx, d)
 	if err != nil {

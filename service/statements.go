@@ -15,9 +15,9 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 )
 
-// Texts of statements that were charged are kept beside the ledger where the policy names a file for them (ledger.statements), a line
-// each: {"statement": digest, "text": …}. The ledger's rows name a statement by its digest, and stay without a word of it. What is in
-// the file is for the owners; losing it loses no charge.
+// Texts of statements that were charged are kept beside the ledger where the policy names a file for them
+// (ledger.statements), a line each: {"statement": digest, "text": …}. The ledger's rows name a statement by its digest,
+// and stay without a word of it. What is in the file is for the owners; losing it loses no charge.
 
 // statementLine is one line of the file.
 type statementLine struct {

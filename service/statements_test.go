@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 )
 
-// TestStatementsAreKept: a text is kept once and found again after a restart, half a line that a crash left is written over, and nobody
-// but the file's owner reads it.
+// TestStatementsAreKept: a text is kept once and found again after a restart, half a line that a crash left is written
+// over, and nobody but the file's owner reads it.
 func TestStatementsAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "statements")
 	open := func() *statements {

@@ -55,8 +55,9 @@ func unitText(d *policy.Dataset) string {
 	return d.Unit.Name + " " + d.Unit.Table + "." + d.Unit.Column
 }
 
-// path says how a table's rows name their unit, in the names of the database: "customer_id", or "order_id = public.orders.id, customer_id" of
-// rows whose unit is found in another table; a file goes by its name in the policy, so that it may be moved. Two tables over one relation have the same.
+// path says how a table's rows name their unit, in the names of the database: "customer_id", or "order_id =
+// public.orders.id, customer_id" of rows whose unit is found in another table; a file goes by its name in the policy,
+// so that it may be moved. Two tables over one relation have the same.
 func path(p *policy.Policy, t *policy.Table) string {
 	column := t.UnitColumn
 	if t.Via != nil {
@@ -101,8 +102,8 @@ func relations(p *policy.Policy, t *policy.Table) []string {
 	return names
 }
 
-// relation names what a table reads, by one name for however it is spelled, so that two datasets cannot give two budgets
-// over the same rows: DuckDB does not tell capitals apart, and a link leads to the file that is read.
+// relation names what a table reads, by one name for however it is spelled, so that two datasets cannot give two
+// budgets over the same rows: DuckDB does not tell capitals apart, and a link leads to the file that is read.
 func relation(p *policy.Policy, t *policy.Table) string {
 	if t.File != "" {
 		if real, err := filepath.EvalSymlinks(t.File); err == nil {

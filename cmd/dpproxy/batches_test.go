@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestBatchesDocument: what docs/batches.md shows is what `dpproxy price` prints of a report and of a dashboard over the
-// demo's tables; -update writes it anew. It charges nothing, opens no database, and says the same each time.
+// TestBatchesDocument: what docs/batches.md shows is what `dpproxy price` prints of a report and of a dashboard over
+// the demo's tables; -update writes it anew. It charges nothing, opens no database, and says the same each time.
 func TestBatchesDocument(t *testing.T) {
 	kit.Beside(t)
 	const document = "../../docs/batches.md"

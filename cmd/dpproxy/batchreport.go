@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
-// batchReport says how reports are answered as a whole, beside asking one by one; `dpproxy release` prints it for what it
-// buys, `dpproxy price` for what it would.
+// batchReport says how reports are answered as a whole, beside asking one by one; `dpproxy release` prints it for what
+// it buys, `dpproxy price` for what it would.
 type batchReport struct {
 	Users      []string         `json:"users"` // each of whom pays the cost once; the dataset's cap is charged once
 	Unit       string           `json:"unit"`
@@ -47,8 +47,8 @@ type batchStep struct {
 	Not      string  `json:"not,omitempty"`
 }
 
-// batch is what the statements would cost together: as much as they cost one by one, unless something else is asked; nil where
-// there is nothing to buy.
+// batch is what the statements would cost together: as much as they cost one by one, unless something else is asked;
+// nil where there is nothing to buy.
 func (o pricing) batch(p *proxy.Pricer, scripts []pricedScript) (*batchReport, error) {
 	if o.epsilon == "" && p.Spent().IsZero() {
 		return nil, nil

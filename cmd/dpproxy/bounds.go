@@ -157,7 +157,8 @@ func (o bounding) request(p *policy.Policy) (r *bounds.Request, c mechanisms.Con
 	return r, c, nil
 }
 
-// asksRows tells whether the number of a unit's rows is asked: unless the flag says otherwise, of a whole table of whose units the policy expects several.
+// asksRows tells whether the number of a unit's rows is asked: unless the flag says otherwise, of a whole table of
+// whose units the policy expects several.
 func (o bounding) asksRows(t *policy.Table) bool {
 	if o.rowsAsked {
 		return o.rows
@@ -229,7 +230,8 @@ func tableNamed(d *policy.Dataset, name string) *policy.Table {
 	return nil
 }
 
-// write prints what was found, as lines of the policy with the rest in comments. What was paid for is printed whatever has failed beside it.
+// write prints what was found, as lines of the policy with the rest in comments. What was paid for is printed whatever
+// has failed beside it.
 func (o bounding) write(out io.Writer, r *bounds.Request, drawn []pipeline.Drawn, charged privacy.Cost, confidence mechanisms.Confidence) (found int, failed error) {
 	if !slices.ContainsFunc(drawn, func(d pipeline.Drawn) bool { return d.Noisy.Valid() }) {
 		return 0, nil

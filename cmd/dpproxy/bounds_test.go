@@ -21,7 +21,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// unboundedTables are the database of TestBounds: skewed values, and what would fail a function that is not total, or move more than one unit may.
+// unboundedTables are the database of TestBounds: skewed values, and what would fail a function that is not total, or
+// move more than one unit may.
 var unboundedTables = []string{
 	`CREATE TABLE people (person_id integer PRIMARY KEY, salary numeric(14,2), height double precision, hired date, seen timestamptz, age smallint, loose numeric, note text)`,
 	`SELECT setseed(0.13)`,
@@ -74,7 +75,8 @@ var (
 	rowsFound = regexp.MustCompile(`(?m)^ *max_rows_per_unit: (\d+)$`)
 )
 
-// pasted puts what dpproxy bounds printed into a policy file, as its owner would: each column's line in the place of the old one, and the bound of rows.
+// pasted puts what dpproxy bounds printed into a policy file, as its owner would: each column's line in the place of
+// the old one, and the bound of rows.
 func pasted(t *testing.T, path, table, printed string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -129,8 +131,9 @@ func endsOf(t *testing.T, printed, column string) (least, most float64) {
 	return
 }
 
-// TestBounds: over a real PostgreSQL, live and by a snapshot, columns without bounds are refused and not shown; dpproxy bounds finds bounds at its price, whatever the rows
-// hold, and says the same again for nothing; what it prints is accepted by check at once, and questions are answered.
+// TestBounds: over a real PostgreSQL, live and by a snapshot, columns without bounds are refused and not shown; dpproxy
+// bounds finds bounds at its price, whatever the rows hold, and says the same again for nothing; what it prints is
+// accepted by check at once, and questions are answered.
 func TestBounds(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)

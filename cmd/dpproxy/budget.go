@@ -50,7 +50,8 @@ func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*pol
 	return do(p, l)
 }
 
-// withUnspent adds the users and groups whose budget is that of "*" and who have not spent anything: the ledger has not met them.
+// withUnspent adds the users and groups whose budget is that of "*" and who have not spent anything: the ledger has not
+// met them.
 func withUnspent(p *policy.Policy, d *policy.Dataset, balances []ledger.Balance) []ledger.Balance {
 	for _, u := range p.Users {
 		b, ok := d.Budget(u.Name)

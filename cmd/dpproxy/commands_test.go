@@ -42,8 +42,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestPeopleInARunningProxy: who is disabled, removed or given another password is so in the proxy that runs, whose log says it once, and says no
-// password; what she had spent is what she has spent when she comes back.
+// TestPeopleInARunningProxy: who is disabled, removed or given another password is so in the proxy that runs, whose log
+// says it once, and says no password; what she had spent is what she has spent when she comes back.
 func TestPeopleInARunningProxy(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
 	p := kit.Serve(t, path)
@@ -144,8 +144,8 @@ func TestCheckCommand(t *testing.T) {
 	}
 }
 
-// TestInitCommand: a first policy from a real schema loads as it stands, holds nothing of the rows, and an existing file is
-// left alone.
+// TestInitCommand: a first policy from a real schema loads as it stands, holds nothing of the rows, and an existing
+// file is left alone.
 func TestInitCommand(t *testing.T) {
 	server := pgtest.Shared(t)
 	role := server.Role(t, "")
@@ -230,8 +230,8 @@ func TestUserCommand(t *testing.T) {
 	}
 }
 
-// TestLedgerCommands: budget, verify and backup beside a running proxy; restore of the newest backup, refused for an older
-// one and while a proxy runs.
+// TestLedgerCommands: budget, verify and backup beside a running proxy; restore of the newest backup, refused for an
+// older one and while a proxy runs.
 func TestLedgerCommands(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
 	dir := filepath.Dir(path)
@@ -329,8 +329,8 @@ func TestSchemaCommand(t *testing.T) {
 	}
 }
 
-// TestDemoCommand: the demo's flags: what is spent stays, other rows are refused, --fresh starts anew and removes nothing
-// that the demo did not write.
+// TestDemoCommand: the demo's flags: what is spent stays, other rows are refused, --fresh starts anew and removes
+// nothing that the demo did not write.
 func TestDemoCommand(t *testing.T) {
 	kit.Beside(t)
 	dir := filepath.Join(t.TempDir(), "demo")

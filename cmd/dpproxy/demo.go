@@ -57,8 +57,8 @@ serves it. What analysts spend stays in the ledger under --dir; --fresh starts a
 	return cmd
 }
 
-// demoFiles are what the demo writes under --dir, and so what --fresh may remove. The ledger's locks stay: a lock that is
-// removed holds nobody off.
+// demoFiles are what the demo writes under --dir, and so what --fresh may remove. The ledger's locks stay: a lock that
+// is removed holds nobody off.
 var demoFiles = []string{"policy.yaml", "warehouse.duckdb", "warehouse.duckdb.partial", "warehouse.duckdb.wal",
 	"dpproxy.ledger", "dpproxy.ledger-secret", "dpproxy.ledger-shm", "dpproxy.ledger-wal", "dpproxy.ledger-witness"}
 

@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestDemoIsForNewcomers: the demo prints the psql line and queries that all run, and the same question again is free and
-// the same.
+// TestDemoIsForNewcomers: the demo prints the psql line and queries that all run, and the same question again is free
+// and the same.
 func TestDemoIsForNewcomers(t *testing.T) {
 	kit.Beside(t)
 	if _, err := exec.LookPath("psql"); err != nil {

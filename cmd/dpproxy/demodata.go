@@ -12,8 +12,8 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2" // the driver of the demo's warehouse file
 )
 
-// demoStep is one statement of the demo's data generator. The data are a function of the number of rows alone: a hash of
-// the row number stands for chance.
+// demoStep is one statement of the demo's data generator. The data are a function of the number of rows alone: a hash
+// of the row number stands for chance.
 type demoStep struct{ name, sql string }
 
 func demoSteps(rows int) []demoStep {

@@ -15,8 +15,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestBenchHeldRanges prints how many ranges a second of a held release of 4,096 cells are answered, each asked for the first time
-// but for one in a few hundred, and the same few again and again, beside pgbench -S on PostgreSQL by turns: prepared, 8 clients.
+// TestBenchHeldRanges prints how many ranges a second of a held release of 4,096 cells are answered, each asked for the
+// first time but for one in a few hundred, and the same few again and again, beside pgbench -S on PostgreSQL by turns:
+// prepared, 8 clients.
 func TestBenchHeldRanges(t *testing.T) {
 	benchOnly(t)
 	server, bench, dir := pgtest.Start(t), pgbenchPath(t), t.TempDir()

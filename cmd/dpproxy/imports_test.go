@@ -127,8 +127,8 @@ var picture = map[string][]string{
 	"test/truth":                 {},
 }
 
-// ofEngines are the packages that hold private rows before they are sealed: "*" names none of them, since whoever has one of their types is not held to what
-// backend.Backend hands out.
+// ofEngines are the packages that hold private rows before they are sealed: "*" names none of them, since whoever has
+// one of their types is not held to what backend.Backend hands out.
 var ofEngines = []string{"backend/duckdb", "backend/files", "backend/mysql", "backend/postgres", "backend/snapshot", "backend/spark"}
 
 // foreign lists which packages may import a module that touches the outside: the grammar, the databases, the wire.

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestInitMySQL: from a schema in MariaDB init writes a policy that check accepts, with a snapshot, and that serve answers over. No row
-// of a private table is in it, and no password.
+// TestInitMySQL: from a schema in MariaDB init writes a policy that check accepts, with a snapshot, and that serve
+// answers over. No row of a private table is in it, and no password.
 func TestInitMySQL(t *testing.T) {
 	server := mariadbtest.Start(t)
 	database := server.Database(t)

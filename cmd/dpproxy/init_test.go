@@ -18,8 +18,8 @@ import (
 
 var updateSchemas = flag.Bool("update-schemas", false, "write the policies that init drafts into testdata/schemas")
 
-// TestInitSchemas: from three schemas as people have them init writes a policy that check accepts as it stands, with few marks,
-// and that serve answers over. The policies are golden. No row of a private table is in them.
+// TestInitSchemas: from three schemas as people have them init writes a policy that check accepts as it stands, with
+// few marks, and that serve answers over. The policies are golden. No row of a private table is in them.
 func TestInitSchemas(t *testing.T) {
 	server := pgtest.Shared(t)
 	for _, c := range []struct {
@@ -124,8 +124,8 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
-// TestInitOfKeysThatAreNotSure: a table with a foreign key that is not valid yet, or that leads to a table that init was not told to read, is
-// not public, and its keys are not read.
+// TestInitOfKeysThatAreNotSure: a table with a foreign key that is not valid yet, or that leads to a table that init
+// was not told to read, is not public, and its keys are not read.
 func TestInitOfKeysThatAreNotSure(t *testing.T) {
 	server := pgtest.Shared(t)
 	database := server.Database(t)
@@ -163,7 +163,8 @@ func lineWith(text, prefix string) string {
 	return prefix
 }
 
-// TestInitOfPostgreSQL18: no key is drafted of one that holds for each span of time alone, nor a column that is computed when it is read, which check would refuse.
+// TestInitOfPostgreSQL18: no key is drafted of one that holds for each span of time alone, nor a column that is
+// computed when it is read, which check would refuse.
 func TestInitOfPostgreSQL18(t *testing.T) {
 	server := pgtest.Shared(t)
 	role, database := server.Role(t, ""), server.Database(t)

@@ -33,7 +33,8 @@ func ledgerCommand() *cobra.Command {
 					}
 					return err
 				})
-				// found at the opening already, or by the walk; or by the witness, which knows rows that are not there, or cannot be read
+				// found at the opening already, or by the walk; or by the witness, which knows rows that are not there,
+				// or cannot be read
 				if errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrRollback) || errors.Is(err, ledger.ErrWitness) {
 					return exitCode{3, err}
 				}

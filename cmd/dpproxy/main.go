@@ -26,8 +26,9 @@ func main() {
 	os.Exit(process(os.Args[1:], os.Interrupt, syscall.SIGTERM))
 }
 
-// exitWithin is how long (below the five seconds that are promised) a process lives on after a signal to end, whatever it is doing. What it was doing is lost as by a
-// power cut, for which all that is durable is made: a charge before its draw, a draw before its answer.
+// exitWithin is how long (below the five seconds that are promised) a process lives on after a signal to end, whatever
+// it is doing. What it was doing is lost as by a power cut, for which all that is durable is made: a charge before its
+// draw, a draw before its answer.
 const exitWithin = 4500 * time.Millisecond
 
 // process executes one command line as a process does.
@@ -107,8 +108,8 @@ Every flag can also be set by the environment: --policy by DPPROXY_POLICY, and s
 	return root
 }
 
-// strictUsage makes wrong arguments of a command and of all below it end with exit code 2, and a command that only holds
-// others refuse names that it does not hold.
+// strictUsage makes wrong arguments of a command and of all below it end with exit code 2, and a command that only
+// holds others refuse names that it does not hold.
 func strictUsage(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		strictUsage(below)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manualCommand writes what a package brings along beside the program: a manual page of each command, and what shells complete. It is
-// for scripts/dist, and not listed.
+// manualCommand writes what a package brings along beside the program: a manual page of each command, and what shells
+// complete. It is for scripts/dist, and not listed.
 func manualCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "manual DIRECTORY", Hidden: true, Args: cobra.ExactArgs(1),

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// notify tells the supervisor that started this process, by the socket that systemd names, how far it is. Without one it does nothing, and
-// a supervisor that is gone is no reason to stop serving.
+// notify tells the supervisor that started this process, by the socket that systemd names, how far it is. Without one
+// it does nothing, and a supervisor that is gone is no reason to stop serving.
 func notify(state string) {
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" {

@@ -145,8 +145,8 @@ func writeRank(out io.Writer, t *policy.Table) error {
 // maxIncluded is how many columns an index of PostgreSQL has beside one.
 const maxIncluded = 31
 
-// included are the columns that an index of some rows may have beside their rank, so that the table is not read: those whose values take a few bytes each. A row whose text is too long for an
-// index could not be written.
+// included are the columns that an index of some rows may have beside their rank, so that the table is not read: those
+// whose values take a few bytes each. A row whose text is too long for an index could not be written.
 func included(t *policy.Table) string {
 	var names []string
 	for _, c := range t.Columns {

@@ -11,8 +11,10 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// duckRankSQL makes a table $new beside $table of a DuckDB file, with a column dp_rank and the rows within the bound alone: by the CHECKs, which hold in each snapshot, no query compares a rank, and
-// DuckDB knows of a bare count what it knows of hers, without reading a row. It is written in the order of the ranks, of which DuckDB knows the least and the largest of each group of rows, for a bound that is lowered later.
+// duckRankSQL makes a table $new beside $table of a DuckDB file, with a column dp_rank and the rows within the bound
+// alone: by the CHECKs, which hold in each snapshot, no query compares a rank, and DuckDB knows of a bare count what it
+// knows of hers, without reading a row. It is written in the order of the ranks, of which DuckDB knows the least and
+// the largest of each group of rows, for a bound that is lowered later.
 const duckRankSQL = `-- Table $name: the rows of each $what from 1 to $most are read. Then write into the policy: row_rank: dp_rank, source: $source
 -- $new has these rows alone; those beyond the bound, which no answer has, stay in $table.
 -- A file has one writer: run it while dpproxy is not running, and again (after DROP TABLE $new) where rows have come or max_rows_per_unit has grown.

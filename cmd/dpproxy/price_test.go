@@ -133,7 +133,8 @@ func TestPriceDialects(t *testing.T) {
 	}
 }
 
-// TestPriceTransactions: what a script sets, prepares and takes back holds for the statements behind it as it does in a session.
+// TestPriceTransactions: what a script sets, prepares and takes back holds for the statements behind it as it does in a
+// session.
 func TestPriceTransactions(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
 	const ask = "SELECT count(*) FROM people WHERE hiv"

@@ -9,7 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestBatchTellsErrorsOfSumsInTheirOwnUnit: the error of a sum over a column in steps of 0.01 is told in what the column holds, as one by one.
+// TestBatchTellsErrorsOfSumsInTheirOwnUnit: the error of a sum over a column in steps of 0.01 is told in what the
+// column holds, as one by one.
 func TestBatchTellsErrorsOfSumsInTheirOwnUnit(t *testing.T) {
 	kit.Beside(t)
 	dir := t.TempDir()

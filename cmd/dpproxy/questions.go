@@ -18,17 +18,19 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
-// typical is a question that most tables are asked, SELECT ward, count(*) FROM visits GROUP BY 1, and what a value of its answer would be
-// if rows were spread evenly over the cells; nil: the policy does not say.
+// typical is a question that most tables are asked, SELECT ward, count(*) FROM visits GROUP BY 1, and what a value of
+// its answer would be if rows were spread evenly over the cells; nil: the policy does not say.
 type typical struct {
 	sql    string
 	answer *big.Rat
 }
 
-// maxRanked is of how many cells a median is priced here: of more the best strategy is sought for seconds, once a proxy's life.
+// maxRanked is of how many cells a median is priced here: of more the best strategy is sought for seconds, once a
+// proxy's life.
 const maxRanked = 1 << 14
 
-// typicalQuestions are those of a private table, as far as it has columns for them. They and their answers are made of the policy alone.
+// typicalQuestions are those of a private table, as far as it has columns for them. They and their answers are made of
+// the policy alone.
 func typicalQuestions(t *policy.Table) []typical {
 	var list []typical
 	rows := big.NewRat(t.ExpectedRows, 1)
@@ -76,7 +78,8 @@ func typicalQuestions(t *policy.Table) []typical {
 	return list
 }
 
-// columnsByUse parts a table's columns: such as rows are grouped by, moments, numbers, and those of which the values are found.
+// columnsByUse parts a table's columns: such as rows are grouped by, moments, numbers, and those of which the values
+// are found.
 func columnsByUse(t *policy.Table) (groups, days, amounts, found []*policy.Column) {
 	for _, c := range t.Shown() {
 		switch {
@@ -129,8 +132,9 @@ func months(c *policy.Column) *big.Rat {
 	return big.NewRat(int64(max(1, (at[1].Year()-at[0].Year())*12+int(at[1].Month()-at[0].Month())+1)), 1)
 }
 
-// writeTypical prints what the typical questions of a dataset's private tables cost one who has spent nothing, and how exact their answers
-// are: each by itself, at dp.epsilon as the policy gives it to the first user who has a budget, or to anybody.
+// writeTypical prints what the typical questions of a dataset's private tables cost one who has spent nothing, and how
+// exact their answers are: each by itself, at dp.epsilon as the policy gives it to the first user who has a budget, or
+// to anybody.
 func writeTypical(ctx context.Context, p *policy.Policy, d *policy.Dataset, out io.Writer, log *slog.Logger) error {
 	user := "anybody"
 	if i := slices.IndexFunc(p.Users, func(u policy.User) bool { _, ok := d.Budget(u.Name); return ok && !u.Admin }); i >= 0 {

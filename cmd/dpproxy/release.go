@@ -118,7 +118,8 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 // manyStatements is the number from which on it is said what takes seconds.
 const manyStatements = 100
 
-// plan plans the reports and passes them on; without a receiver it only tells what is wrong, as far as that can be told without public tables.
+// plan plans the reports and passes them on; without a receiver it only tells what is wrong, as far as that can be told
+// without public tables.
 func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset, scripts []pricedScript, log *slog.Logger, public *pipeline.PublicRows, then func(*batchReport) error) error {
 	epsilon, err := privacy.ParseEpsilon(o.epsilon)
 	if err != nil {
@@ -252,8 +253,8 @@ func (b *builder) buy(ctx context.Context, user string, plan *plans.Plan) bool {
 	return err == nil
 }
 
-// reports buys what answers the reports. All budgets are looked at first: a release that one of the users cannot pay for
-// should not be chosen for all.
+// reports buys what answers the reports. All budgets are looked at first: a release that one of the users cannot pay
+// for should not be chosen for all.
 func (b *builder) reports(ctx context.Context, r *batchReport) error {
 	plan := r.batch.Plan()
 	for _, user := range b.o.users {

@@ -33,8 +33,8 @@ func released(t *testing.T, want int, args ...string) batchReport {
 	return r
 }
 
-// TestReleaseReport: a report is bought once for two users; its statements are free for both from then on, over the wire,
-// the same numbers, and for nobody else; the cap pays once.
+// TestReleaseReport: a report is bought once for two users; its statements are free for both from then on, over the
+// wire, the same numbers, and for nobody else; the cap pays once.
 func TestReleaseReport(t *testing.T) {
 	kit.Beside(t)
 	path := kit.DuckDB(t, kit.Budgets{User: "3", Cap: "5"}, 0)

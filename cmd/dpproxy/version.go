@@ -14,7 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 )
 
-// version, commit and committed are what a release build sets (scripts/dist). Without it Go's own stamp says the commit, where there is one.
+// version, commit and committed are what a release build sets (scripts/dist). Without it Go's own stamp says the
+// commit, where there is one.
 var version, commit, committed = "0.2.0", "", ""
 
 func versionCommand() *cobra.Command {

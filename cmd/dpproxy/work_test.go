@@ -45,9 +45,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// Time is noisy and what is counted is not: testdata/work.txt holds, for a dozen things that users wait for, how much memory they allocate
-// and how often they do what is dear. TestWork fails where one of these grows by a third, and, so that gains are kept, where one falls
-// by a third before it is written down by -update.
+// Time is noisy and what is counted is not: testdata/work.txt holds, for a dozen things that users wait for, how much
+// memory they allocate and how often they do what is dear. TestWork fails where one of these grows by a third, and, so
+// that gains are kept, where one falls by a third before it is written down by -update.
 
 // amount is something counted of one run.
 type amount struct {
@@ -62,7 +62,8 @@ type job struct {
 	also func() []amount // so far; what a run adds is its amount
 }
 
-// Of runs the mean is taken, of so many such means the least: what the runtime and clocks do in between is in some of them.
+// Of runs the mean is taken, of so many such means the least: what the runtime and clocks do in between is in some of
+// them.
 const runs, means = 10, 3
 
 // measured is what a run does, by numbers of runs from n on.
@@ -171,7 +172,8 @@ func TestWork(t *testing.T) {
 	regressionsShow(t, cases, now)
 }
 
-// regressionsShow: what must be seen. Each job is the same with a fault in it, and other numbers, so that nothing is remembered.
+// regressionsShow: what must be seen. Each job is the same with a fault in it, and other numbers, so that nothing is
+// remembered.
 func regressionsShow(t *testing.T, cases []job, now map[string]float64) {
 	named := map[string]job{}
 	for _, c := range cases {
@@ -356,7 +358,8 @@ func rendering(t testing.TB, p *policy.Policy, sql string) func(int) {
 	}
 }
 
-// invert finds the half-width of a sum like a range's of a p-identity release, some hundred noises of different weights.
+// invert finds the half-width of a sum like a range's of a p-identity release, some hundred noises of different
+// weights.
 func invert(t testing.TB, i int) {
 	d, err := noise.New(noise.Laplace, 100, 1)
 	if err != nil {
@@ -505,7 +508,8 @@ func (w *watched) Execute(ctx context.Context, q rewrite.Query, r []*ledger.Rece
 	return w.Backend.Execute(ctx, q, r, step)
 }
 
-// asking are whole statements over the wire, their client included: one that is held, a first range, one that pays, and one for the sandbox.
+// asking are whole statements over the wire, their client included: one that is held, a first range, one that pays, and
+// one for the sandbox.
 func asking(t *testing.T, path string) []job {
 	ctx, stop := context.WithCancel(context.Background())
 	m, url := disk(t)

@@ -25,8 +25,9 @@ var attacks = []struct {
 // subsets is how many random sets of patients the reconstruction counts: four a secret.
 const subsets = 4 * beds
 
-// reconstruction asks how many are ill in each of many random sets of patients. Each count is harmless; together they are
-// linear equations in the secrets (Dinur and Nissim, 2003), which least squares solves even where each is a little wrong.
+// reconstruction asks how many are ill in each of many random sets of patients. Each count is harmless; together they
+// are linear equations in the secrets (Dinur and Nissim, 2003), which least squares solves even where each is a little
+// wrong.
 func reconstruction(ctx context.Context, v *victim) ([]bool, error) {
 	if err := v.spread(ctx, subsets); err != nil {
 		return nil, err
@@ -147,8 +148,8 @@ func divided(took []time.Duration) []bool {
 	return guess
 }
 
-// histogram spends the whole budget on the one question that tells most of everybody: how many are ill, and how many not,
-// in each bed. It is not refused and not repelled: it shows how much a budget of ε tells.
+// histogram spends the whole budget on the one question that tells most of everybody: how many are ill, and how many
+// not, in each bed. It is not refused and not repelled: it shows how much a budget of ε tells.
 func histogram(ctx context.Context, v *victim) ([]bool, error) {
 	if err := v.spread(ctx, 1); err != nil {
 		return nil, err

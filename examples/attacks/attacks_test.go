@@ -30,16 +30,17 @@ func TestMain(m *testing.M) { os.Exit(kit.Main(m, nil)) }
 // targets are whom the attacks are tried on. Of careless there is a ledger that never says no, at ε = 1 a question.
 var targets = []string{"PostgreSQL itself", "dpproxy, ε = 1 a question, no end", "dpproxy, ε = 1 in all"}
 
-// most is the share of secrets that nobody whose budget is ε = 1 can expect to name rightly, and its standard error of a run.
+// most is the share of secrets that nobody whose budget is ε = 1 can expect to name rightly, and its standard error of
+// a run.
 var (
 	most   = math.E / (1 + math.E)
 	ofAnst = math.Sqrt(most * (1 - most) / beds)
 )
 
-// TestAttacks runs every attack against the database itself, where it finds everybody, and through dpproxy, where it does
-// not. The mean of the reconstruction's five runs at ε = 1 is at most 0.60, where 0.52 is expected (false alarm 3e-5, from
-// 640 fair bits); no run of anything is above e/(1+e) by more than three standard errors (1e-3 of the histogram's, less of
-// the others).
+// TestAttacks runs every attack against the database itself, where it finds everybody, and through dpproxy, where it
+// does not. The mean of the reconstruction's five runs at ε = 1 is at most 0.60, where 0.52 is expected (false alarm
+// 3e-5, from 640 fair bits); no run of anything is above e/(1+e) by more than three standard errors (1e-3 of the
+// histogram's, less of the others).
 func TestAttacks(t *testing.T) {
 	const seed = 20
 	t.Logf("seed %d", seed)

@@ -3,9 +3,9 @@
 //	go run ./examples/attacks -target raw   -url postgres://postgres@127.0.0.1:5432/ward
 //	go run ./examples/attacks -target proxy -url postgres://mallory:analyst@127.0.0.1:6432/ward -attack reconstruction
 //
-// Against the database itself every attack finds everybody. Against dpproxy in front of the same database they end where
-// privacy's theorem says that they must: an analyst whose budget is ε names a patient's secret rightly with a probability of
-// at most e^ε/(1+e^ε), whatever she asks. `make attacks` starts both and runs everything (README.md).
+// Against the database itself every attack finds everybody. Against dpproxy in front of the same database they end
+// where privacy's theorem says that they must: an analyst whose budget is ε names a patient's secret rightly with a
+// probability of at most e^ε/(1+e^ε), whatever she asks. `make attacks` starts both and runs everything (README.md).
 package main
 
 import (

@@ -1,13 +1,14 @@
 package main
 
-// solve finds the secrets x in [0, 1] for which the counts of the sets come nearest to what was answered, in the sense of
-// least squares, by projected gradient with momentum, and rounds them.
+// solve finds the secrets x in [0, 1] for which the counts of the sets come nearest to what was answered, in the sense
+// of least squares, by projected gradient with momentum, and rounds them.
 func solve(sets [][]bool, counts []float64) []bool {
 	x, y := make([]float64, beds), make([]float64, beds)
 	for i := range x {
 		x[i], y[i] = 0.5, 0.5
 	}
-	// The gradient's Lipschitz constant is the largest eigenvalue of AᵀA, about m·n/4 + m/4 for random sets; twice that is safe.
+	// The gradient's Lipschitz constant is the largest eigenvalue of AᵀA, about m·n/4 + m/4 for random sets; twice that
+	// is safe.
 	step := 1 / (float64(len(sets)+1) * (beds + 1) / 2)
 	const rounds = 3000
 	for round := range rounds {

@@ -1,5 +1,6 @@
-// Package daemon is what the throw-away servers of tests have in common (backend/pgtest, backend/mariadbtest): a user that is not
-// root, a directory, a free port of the loopback address, and a process that does not outlive the test binary. Only they import it.
+// Package daemon is what the throw-away servers of tests have in common (backend/pgtest, backend/mariadbtest): a user
+// that is not root, a directory, a free port of the loopback address, and a process that does not outlive the test
+// binary. Only they import it.
 package daemon
 
 import (
@@ -27,7 +28,8 @@ func Executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// Owner is whom a server runs as: database servers refuse to run as root, so then as the first of the users that there is.
+// Owner is whom a server runs as: database servers refuse to run as root, so then as the first of the users that there
+// is.
 func Owner(names ...string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -104,8 +106,8 @@ func (p *Process) Gone() bool {
 	}
 }
 
-// Run starts the process of a server at a free port, of which command makes its command, and waits until it answers. Another process may
-// take that port between the look and the server's: then it is tried again.
+// Run starts the process of a server at a free port, of which command makes its command, and waits until it answers.
+// Another process may take that port between the look and the server's: then it is tried again.
 func (p *Process) Run(attr *syscall.SysProcAttr, command func() *exec.Cmd, answers func() error) (err error) {
 	for range 3 {
 		if p.Port, err = freePort(); err != nil {
@@ -155,8 +157,8 @@ func (p *Process) await(answers func() error) error {
 	return errors.New("the server did not answer")
 }
 
-// start starts the process from a thread that lives as long as it does, because the kernel ties the signal at the parent's death to the
-// thread that forked.
+// start starts the process from a thread that lives as long as it does, because the kernel ties the signal at the
+// parent's death to the thread that forked.
 func (p *Process) start(cmd *exec.Cmd) error {
 	started, exited := make(chan error, 1), make(chan struct{})
 	go func() {

@@ -19,7 +19,8 @@ func Wanted(t testing.TB) {
 	}
 }
 
-// UntilTheEnd has a server that was started with err stop at the test's end. Where none is installed (err is none) the test is skipped.
+// UntilTheEnd has a server that was started with err stop at the test's end. Where none is installed (err is none) the
+// test is skipped.
 func UntilTheEnd[S Server](t testing.TB, s S, err, none error) S {
 	t.Helper()
 	orSkip(t, err, none)
@@ -41,7 +42,8 @@ func orSkip(t testing.TB, err, none error) {
 	}
 }
 
-// Shared is the one server of a test binary, started by the first test that asks, and names that nothing else on it has.
+// Shared is the one server of a test binary, started by the first test that asks, and names that nothing else on it
+// has.
 type Shared[S Server] struct {
 	mu      sync.Mutex
 	server  S

@@ -1,5 +1,6 @@
-// Package deadline bounds calls that the operating system may never return from: a read on a network disk that is away, an open of a
-// pipe that nobody writes, a flush of a frozen disk. Such a call cannot be ended; who waits for it can go on without it.
+// Package deadline bounds calls that the operating system may never return from: a read on a network disk that is away,
+// an open of a pipe that nobody writes, a flush of a frozen disk. Such a call cannot be ended; who waits for it can go
+// on without it.
 package deadline
 
 import (
@@ -24,8 +25,8 @@ type Gate chan struct{}
 // NewGate returns an open gate.
 func NewGate() Gate { return make(Gate, 1) }
 
-// Call runs do on a goroutine of its own and returns its result, or ErrExceeded once the limit is over, also where an earlier call has
-// not returned by then. What do does after that is lost: it must change nothing that its caller reads.
+// Call runs do on a goroutine of its own and returns its result, or ErrExceeded once the limit is over, also where an
+// earlier call has not returned by then. What do does after that is lost: it must change nothing that its caller reads.
 func Call[T any](g Gate, limit time.Duration, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -76,7 +77,8 @@ func ReadFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// Open opens a regular file for reading. It does not wait for what else may have the name, such as a pipe, and refuses it.
+// Open opens a regular file for reading. It does not wait for what else may have the name, such as a pipe, and refuses
+// it.
 func Open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

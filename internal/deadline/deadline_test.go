@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestCall: of calls that do not return there is one, whoever waits goes on in time, and once it returns the next one runs.
+// TestCall: of calls that do not return there is one, whoever waits goes on in time, and once it returns the next one
+// runs.
 func TestCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, frozen, running := NewGate(), make(chan struct{}), 0

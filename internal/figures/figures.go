@@ -1,5 +1,6 @@
-// Package figures is how a benchmark hands on what it measured: as lines of text that a reader understands and that `make bench` fills
-// docs/benchmarks.md from. Go's own benchmarks need nothing: their lines are read as they are. Only tests import this package.
+// Package figures is how a benchmark hands on what it measured: as lines of text that a reader understands and that
+// `make bench` fills docs/benchmarks.md from. Go's own benchmarks need nothing: their lines are read as they are. Only
+// tests import this package.
 package figures
 
 import (
@@ -18,8 +19,9 @@ const (
 	text = "figures|"
 )
 
-// Row prints one row of a table: its name, and names of columns, each followed by what stands there. Rows of one table that have the
-// same name are one row, so that what is measured at different moments may stand side by side: `Row("fresh", "count(*)", "ours", "12 ms")`.
+// Row prints one row of a table: its name, and names of columns, each followed by what stands there. Rows of one table
+// that have the same name are one row, so that what is measured at different moments may stand side by side:
+// `Row("fresh", "count(*)", "ours", "12 ms")`.
 func Row(table, name string, cells ...string) {
 	fmt.Fprintf(os.Stdout, "\n%s%s\t%s\t%s\n", row, table, name, strings.Join(cells, "\t"))
 }
@@ -124,7 +126,8 @@ func (t *Table) put(name, column, value string) {
 	t.Rows[i].Cells[column] = value
 }
 
-// readable is a figure of Go's benchmarks in at most four digits, times of operations in a unit that fits: "147123 ns/op" is 147 µs/op.
+// readable is a figure of Go's benchmarks in at most four digits, times of operations in a unit that fits: "147123
+// ns/op" is 147 µs/op.
 func readable(value, unit string) string {
 	v, err := strconv.ParseFloat(value, 64)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestRead: rows of the same name are one, text stays as it is, Go's own lines are read even where a benchmark prints between its name and its figures.
+// TestRead: rows of the same name are one, text stays as it is, Go's own lines are read even where a benchmark prints
+// between its name and its figures.
 func TestRead(t *testing.T) {
 	printed := strings.Join([]string{
 		"=== RUN   TestBench",

@@ -1,5 +1,5 @@
-// Package material finds what lies beside the repository and is not part of it: real data and recordings of real clients. Where
-// it is absent, the test that asks for it is skipped, and says so. Only tests import this package.
+// Package material finds what lies beside the repository and is not part of it: real data and recordings of real
+// clients. Where it is absent, the test that asks for it is skipped, and says so. Only tests import this package.
 package material
 
 import (

@@ -1,6 +1,6 @@
-// Package memory gives tests directories in memory, where flushing a file takes no time. They are for files that need not
-// outlive a power cut: tests of durability use t.TempDir, and benchmarks are given nothing here, as what they measure is a
-// disk. Only tests and backend/pgtest import this package.
+// Package memory gives tests directories in memory, where flushing a file takes no time. They are for files that need
+// not outlive a power cut: tests of durability use t.TempDir, and benchmarks are given nothing here, as what they
+// measure is a disk. Only tests and backend/pgtest import this package.
 package memory
 
 import (

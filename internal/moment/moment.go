@@ -1,5 +1,5 @@
-// Package moment waits for moments on the clock. What leaves at a moment tells how late its wait ended, so these waits end
-// within some microseconds of it on a machine that has a processor free.
+// Package moment waits for moments on the clock. What leaves at a moment tells how late its wait ended, so these waits
+// end within some microseconds of it on a machine that has a processor free.
 package moment
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// precise is how long before its end a wait stops sleeping: timers wake late by up to a millisecond, by how much depends on
-// what else runs, and that is seen. One goroutine looks at the clock for all waits that are as near as that.
+// precise is how long before its end a wait stops sleeping: timers wake late by up to a millisecond, by how much
+// depends on what else runs, and that is seen. One goroutine looks at the clock for all waits that are as near as that.
 const precise = 2 * time.Millisecond
 
 // Next is the first multiple of step after now, counted from begun.

@@ -20,7 +20,8 @@ func numbers(list []column) []column {
 	return of(list, func(c column) bool { return c.typ == "integer" || c.typ == "smallint" || c.typ == "bigint" })
 }
 
-// from is what stands in FROM: its text, what is in sight, with names that say of which relation, and a condition that joins.
+// from is what stands in FROM: its text, what is in sight, with names that say of which relation, and a condition that
+// joins.
 type from struct {
 	text    string
 	columns []column

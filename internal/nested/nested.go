@@ -1,6 +1,7 @@
-// Package nested draws statements over the tables of a policy in which sub-queries, joins by keys, set operations, WITH, DISTINCT, GROUP BY within the unit and window
-// functions stand in one another, in every place that SQL has for them. Only tests import it: what plans such a statement must not panic, and what answers it must answer
-// as PostgreSQL does.
+// Package nested draws statements over the tables of a policy in which sub-queries, joins by keys, set operations,
+// WITH, DISTINCT, GROUP BY within the unit and window functions stand in one another, in every place that SQL has for
+// them. Only tests import it: what plans such a statement must not panic, and what answers it must answer as PostgreSQL
+// does.
 package nested
 
 import (
@@ -91,7 +92,8 @@ func literals(c *policy.Column) (list []string) {
 	return list
 }
 
-// Bytes is a source of numbers that a fuzzer steers: each is decided by a byte, and where there are no more by how many have been drawn.
+// Bytes is a source of numbers that a fuzzer steers: each is decided by a byte, and where there are no more by how many
+// have been drawn.
 type Bytes struct {
 	Data []byte
 	n    uint64

@@ -1,5 +1,5 @@
-// Package processor tells how much processor time a process or a thread has taken, so that a limit on it holds alike on an
-// idle machine and on a crowded one.
+// Package processor tells how much processor time a process or a thread has taken, so that a limit on it holds alike on
+// an idle machine and on a crowded one.
 package processor
 
 import (
@@ -35,9 +35,9 @@ func read(path string) (time.Duration, bool) {
 	return time.Duration(user+system) * tick, err1 == nil && err2 == nil
 }
 
-// Limit is a context that ends for the cause why once the calling goroutine has taken so much processor time, or, where the
-// system does not tell, time; at the latest after Patience times as much. Until stop is called the goroutine stays on its
-// thread. stop tells how much it took.
+// Limit is a context that ends for the cause why once the calling goroutine has taken so much processor time, or, where
+// the system does not tell, time; at the latest after Patience times as much. Until stop is called the goroutine stays
+// on its thread. stop tells how much it took.
 func Limit(ctx context.Context, limit time.Duration, why error) (limited context.Context, stop func() time.Duration) {
 	limited, cancel := context.WithCancelCause(ctx)
 	runtime.LockOSThread()

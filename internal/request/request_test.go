@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestLines: what is logged of a statement's context has its number, also below a context that ends otherwise, and other lines have none.
+// TestLines: what is logged of a statement's context has its number, also below a context that ends otherwise, and
+// other lines have none.
 func TestLines(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(Handler(slog.NewTextHandler(&out, nil))).With("user", "alice")

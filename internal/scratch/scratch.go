@@ -1,5 +1,5 @@
-// Package scratch makes directories for files that need not outlive their process. The process holds a lock on its directory,
-// so that what a killed one left behind is known, and removed by the next that asks.
+// Package scratch makes directories for files that need not outlive their process. The process holds a lock on its
+// directory, so that what a killed one left behind is known, and removed by the next that asks.
 package scratch
 
 import (
@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// New makes a directory below root, whose name begins with prefix, readable by this user alone. remove removes it. It has another name until
-// it is locked.
+// New makes a directory below root, whose name begins with prefix, readable by this user alone. remove removes it. It
+// has another name until it is locked.
 func New(root, prefix string) (dir string, remove func() error, err error) {
 	made, err := os.MkdirTemp(root, "."+prefix)
 	if err != nil {
@@ -41,9 +41,9 @@ func Sweep(root, prefix string) {
 	}
 }
 
-// lock locks a directory for as long as its file is open in this process: children do not inherit it. What others have put in
-// its place is neither followed nor waited for. A file system that cannot lock a directory (NFS) gives no lock: it is kept,
-// and left behind by a process that is killed.
+// lock locks a directory for as long as its file is open in this process: children do not inherit it. What others have
+// put in its place is neither followed nor waited for. A file system that cannot lock a directory (NFS) gives no lock:
+// it is kept, and left behind by a process that is killed.
 func lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

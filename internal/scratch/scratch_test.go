@@ -12,7 +12,8 @@ import (
 
 const childOf, prefix = "DPPROXY_SCRATCH_CHILD", "dpproxy-scratch-"
 
-// TestKilledProcessLeavesNothing: what a killed process leaves is removed by the next one, what a living one has is not.
+// TestKilledProcessLeavesNothing: what a killed process leaves is removed by the next one, what a living one has is
+// not.
 func TestKilledProcessLeavesNothing(t *testing.T) {
 	if root := os.Getenv(childOf); root != "" {
 		dir, _, err := New(root, prefix)

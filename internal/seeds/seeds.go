@@ -24,9 +24,9 @@ type Outcome struct {
 	Boots, Lost      int // Lost: commits that a restart has taken back
 }
 
-// Run runs the first n seeds, or those that the flags ask for, on all processors, and adds up what they came to. The first
-// one that breaks a rule fails the test with its schedule. It returns how many ran: 0 where one seed alone was asked for.
-// pkg is where the test stands below the module's root.
+// Run runs the first n seeds, or those that the flags ask for, on all processors, and adds up what they came to. The
+// first one that breaks a rule fails the test with its schedule. It returns how many ran: 0 where one seed alone was
+// asked for. pkg is where the test stands below the module's root.
 func Run(t *testing.T, pkg string, n int, run func(seed uint64) Outcome) (ran int, sum Outcome) {
 	t.Helper()
 	if *alone != 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// ask is one question of an analyst: to a node over a network that loses, delays and repeats messages, three times at most.
+// ask is one question of an analyst: to a node over a network that loses, delays and repeats messages, three times at
+// most.
 func (w *world) ask() {
 	w.asks++
 	id := firstAsk + 2*w.asks
@@ -43,8 +44,8 @@ func pause(rng *rand.Rand, most time.Duration) {
 	time.Sleep(time.Duration(1 + rng.Int64N(int64(most))))
 }
 
-// paced is a context whose owner has moments of her own also within a call: a charge that has waited looks at its context before
-// it tries again, and pauses here. Else those who waited for one thing would race for it.
+// paced is a context whose owner has moments of her own also within a call: a charge that has waited looks at its
+// context before it tries again, and pauses here. Else those who waited for one thing would race for it.
 type paced struct {
 	context.Context
 	rng *rand.Rand
@@ -91,8 +92,8 @@ func (w *world) try(id, try int, rng *rand.Rand, user string, wanted []int) bool
 	return got
 }
 
-// serve is a proxy's way of a question: charge, execute, release, save, read. It is that of the pipeline (package proxy),
-// for measures that need no planning.
+// serve is a proxy's way of a question: charge, execute, release, save, read. It is that of the pipeline (package
+// proxy), for measures that need no planning.
 func (b *boot) serve(id int, rng *rand.Rand, user string, wanted []int) ([]ledger.Release, error) {
 	w := b.n.w
 	r := ledger.Request{User: user, Dataset: theDataset, Statement: ledger.Digest{9}, PolicyDigest: policyDigest}
@@ -141,8 +142,8 @@ func (b *boot) serve(id int, rng *rand.Rand, user string, wanted []int) ([]ledge
 	return releases, nil
 }
 
-// execute is the private database over its network: the call may come twice, and of two only one may be run on a receipt.
-// Each run's noise is another number.
+// execute is the private database over its network: the call may come twice, and of two only one may be run on a
+// receipt. Each run's noise is another number.
 func (w *world) execute(rng *rand.Rand, digest ledger.Digest, r *ledger.Receipt) (int64, error) {
 	calls, runs := 1, 0
 	if rng.IntN(6) == 0 {

@@ -47,8 +47,8 @@ func (w *world) begin(user string, wanted []int) {
 	w.book.open[user] += w.price(wanted)
 }
 
-// charged notes what the ledger said to a request. An error other than a refusal leaves it open what was charged; so does
-// a process that has died.
+// charged notes what the ledger said to a request. An error other than a refusal leaves it open what was charged; so
+// does a process that has died.
 func (w *world) charged(b *boot, user string, wanted []int, out []ledger.Outcome, err error) {
 	dead := b.m.Dead()
 	w.mu.Lock()
@@ -125,8 +125,9 @@ func (w *world) sight(user string, n int, r ledger.Release) {
 	}
 }
 
-// check is invariant P4, after each step: Σ of the answers seen ≤ Σ of the charges ≤ the limits, for each user and for the
-// dataset; what was acknowledged is there; nothing is charged that nobody asked for; no window holds more than its limit.
+// check is invariant P4, after each step: Σ of the answers seen ≤ Σ of the charges ≤ the limits, for each user and for
+// the dataset; what was acknowledged is there; nothing is charged that nobody asked for; no window holds more than its
+// limit.
 func (w *world) check(thorough bool) {
 	b := w.serving()
 	if b == nil {

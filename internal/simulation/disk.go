@@ -162,8 +162,8 @@ func (m *Mount) Dead() bool {
 	return m.dead
 }
 
-// Mount is the disk for one life of a process. The name is SQLite's for it, unique in this process; shm is a directory of
-// the operating system for SQLite's shared index.
+// Mount is the disk for one life of a process. The name is SQLite's for it, unique in this process; shm is a directory
+// of the operating system for SQLite's shared index.
 func (d *Disk) Mount(rng *rand.Rand, name, shm string) *Mount {
 	m := &Mount{disk: d, rng: rng, vfs: name, shm: shm}
 	vfs.Register(name, files{m})
@@ -194,8 +194,8 @@ func (d *Disk) wake() {
 	d.wakes = make(chan struct{})
 }
 
-// answers waits for a frozen disk, as long as its process lives. Operations of different kinds go on one after the other. The disk's mutex
-// is held before and after, and not meanwhile.
+// answers waits for a frozen disk, as long as its process lives. Operations of different kinds go on one after the
+// other. The disk's mutex is held before and after, and not meanwhile.
 func (m *Mount) answers(op operation) {
 	d := m.disk
 	for first := true; !m.dead && (d.frozen == FrozenWhole || d.frozen == FrozenWrites && op != reading); first = false {

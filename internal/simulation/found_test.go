@@ -22,8 +22,8 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// TestAlwaysAheadLog: whichever flush or write fails once while a ledger is made, the ledger that opens has a write-ahead log.
-// With a rollback journal, whose removal is not flushed, a power cut takes back what was acknowledged.
+// TestAlwaysAheadLog: whichever flush or write fails once while a ledger is made, the ledger that opens has a
+// write-ahead log. With a rollback journal, whose removal is not flushed, a power cut takes back what was acknowledged.
 func TestAlwaysAheadLog(t *testing.T) {
 	shm := memory.Dir(t)
 	for kind := FlushFails; kind <= WriteFails; kind++ {

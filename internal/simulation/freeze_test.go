@@ -12,7 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 )
 
-// How long a ledger may take to answer, whatever its disk does: who charges may wait for who draws what she asks for, and saves it.
+// How long a ledger may take to answer, whatever its disk does: who charges may wait for who draws what she asks for,
+// and saves it.
 const (
 	answersWithin = 20 * time.Second
 	chargesWithin = 90 * time.Second
@@ -52,8 +53,8 @@ func (w *world) thaw() {
 	w.disk.Freeze(Thawed)
 }
 
-// TestFrozenDisk: whatever is done on a disk that does not answer ends, with ErrUnavailable; what comes after is told so at once, and is not
-// charged; and once it answers again the ledger goes on, with what it has charged.
+// TestFrozenDisk: whatever is done on a disk that does not answer ends, with ErrUnavailable; what comes after is told
+// so at once, and is not charged; and once it answers again the ledger goes on, with what it has charged.
 func TestFrozenDisk(t *testing.T) {
 	shm := memory.Dir(t)
 	for n := range 4 {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// inode is one file: what processes read (the kernel's cache), what a power cut leaves, and which sectors differ. A flush
-// that fails forgets that they differ, as Linux does: they look written then and are not.
+// inode is one file: what processes read (the kernel's cache), what a power cut leaves, and which sectors differ. A
+// flush that fails forgets that they differ, as Linux does: they look written then and are not.
 type inode struct {
 	cache, stored []byte
 	dirty         []bool // by sector

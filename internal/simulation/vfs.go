@@ -102,10 +102,10 @@ func (f *file) Truncate(size int64) error {
 	return coded(f.handle.Truncate(size), sqlite3.IOERR_TRUNCATE)
 }
 
-// Sync of a rollback journal, which SQLite has while it makes a ledger's first tables, also makes its name durable. This
-// build of SQLite leaves that to the file system (its flush of the directory flushes the journal again), and ext4, XFS and
-// Btrfs do so. On one that does not, a power cut while a ledger is made may leave a file that Open refuses as damaged, in
-// which nothing was ever charged.
+// Sync of a rollback journal, which SQLite has while it makes a ledger's first tables, also makes its name durable.
+// This build of SQLite leaves that to the file system (its flush of the directory flushes the journal again), and ext4,
+// XFS and Btrfs do so. On one that does not, a power cut while a ledger is made may leave a file that Open refuses as
+// damaged, in which nothing was ever charged.
 func (f *file) Sync(vfs.SyncFlag) error {
 	f.m.pause()
 	err := f.handle.Sync()

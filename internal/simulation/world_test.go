@@ -109,7 +109,8 @@ func (w *world) accountant() (a privacy.Accountant, concentrated bool) {
 	return privacy.Either, w.seed%3 == 2
 }
 
-// cost is an amount of the unit that the world's costs are in, limit a limit of it, which of the other unit names next to nothing.
+// cost is an amount of the unit that the world's costs are in, limit a limit of it, which of the other unit names next
+// to nothing.
 func (w *world) cost(n int64) privacy.Cost {
 	if _, concentrated := w.accountant(); concentrated {
 		return privacy.Cost{Rho: privacy.PicoRho(n)}

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestKindsAreToldApartOnce: a package that tells the kinds of Specs apart, or what is asked of a query, does so in one type switch,
-// which names all of them. So whoever adds a kind finds every place that has to know it. In the package of the kinds the compiler
-// says so: a kind has methods.
+// TestKindsAreToldApartOnce: a package that tells the kinds of Specs apart, or what is asked of a query, does so in one
+// type switch, which names all of them. So whoever adds a kind finds every place that has to know it. In the package of
+// the kinds the compiler says so: a kind has methods.
 func TestKindsAreToldApartOnce(t *testing.T) {
 	t.Run("Spec", func(t *testing.T) {
 		toldApartOnce(t, "mechanisms", "hasNoise", 5, "../../ledger/chain", "../../proxy/pipeline")
@@ -21,7 +21,8 @@ func TestKindsAreToldApartOnce(t *testing.T) {
 	t.Run("Asked", func(t *testing.T) { toldApartOnce(t, "linear", "asked", 3, "../../planner", "../../planner/choose") })
 }
 
-// toldApartOnce reads the program for type switches over the types of a package that have a method; places are where there must be one.
+// toldApartOnce reads the program for type switches over the types of a package that have a method; places are where
+// there must be one.
 func toldApartOnce(t *testing.T, pkg, seal string, least int, places ...string) {
 	var files []*ast.File
 	var paths []string

@@ -12,7 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What `make site` would find, without it: docs/README.md is the site's navigation, docs/site/conf.py reads it (ADR 140).
+// What `make site` would find, without it: docs/README.md is the site's navigation, docs/site/conf.py reads it (ADR
+// 140).
 
 var (
 	entry    = regexp.MustCompile(`(?m)^(?:\| |- )\[[^\]]*\]\(([^)#]+\.md)\)`)
@@ -24,7 +25,8 @@ var (
 	yamlPart = regexp.MustCompile("(?ms)^```yaml\n(version:.*?)^```$")
 )
 
-// TestSiteIsComplete: each document stands in one of the start page's lists, and only once, so that it is in the site's side bar.
+// TestSiteIsComplete: each document stands in one of the start page's lists, and only once, so that it is in the site's
+// side bar.
 func TestSiteIsComplete(t *testing.T) {
 	start, err := os.ReadFile("../../docs/README.md")
 	if err != nil {
@@ -102,8 +104,8 @@ func TestFragmentsLead(t *testing.T) {
 	}
 }
 
-// TestFitCitesWhatWasMeasured: a commit that fit.md names for a figure is named by a page that holds measurements, so that a figure measured anew is
-// noticed here.
+// TestFitCitesWhatWasMeasured: a commit that fit.md names for a figure is named by a page that holds measurements, so
+// that a figure measured anew is noticed here.
 func TestFitCitesWhatWasMeasured(t *testing.T) {
 	measured := ""
 	for _, page := range []string{"benchmarks.md", "peers.md", "tpch.md"} {

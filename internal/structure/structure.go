@@ -1,6 +1,6 @@
-// Package structure measures the code's own rooms: how large each package is, how much of it others see, and how much of it
-// is one knot. ARCHITECTURE.md shows its table, and its test holds the bounds. It reads the source as the compiler does
-// (go/parser, go/types), tests left out.
+// Package structure measures the code's own rooms: how large each package is, how much of it others see, and how much
+// of it is one knot. ARCHITECTURE.md shows its table, and its test holds the bounds. It reads the source as the
+// compiler does (go/parser, go/types), tests left out.
 package structure
 
 import (
@@ -29,8 +29,8 @@ type Package struct {
 	Files, Lines int
 	Declarations int // functions, methods, types, variables and constants of the package's own scope
 	Exported     int // of these, names that other packages may use; methods and fields not counted
-	// Circle is the most declarations that reach one another, and CircleFiles the most files that do. A declaration alone is
-	// a circle of one; a file is one that reaches another where a declaration in it does.
+	// Circle is the most declarations that reach one another, and CircleFiles the most files that do. A declaration
+	// alone is a circle of one; a file is one that reaches another where a declaration in it does.
 	Circle, CircleFiles int
 }
 
@@ -179,8 +179,8 @@ func references(pkg *types.Package, files []*ast.File, info *types.Info) *graph 
 	return g
 }
 
-// largest is the size of the largest strongly connected component (Tarjan, "Depth-first search and linear graph algorithms",
-// SIAM Journal on Computing 1972).
+// largest is the size of the largest strongly connected component (Tarjan, "Depth-first search and linear graph
+// algorithms", SIAM Journal on Computing 1972).
 func largest[N comparable](nodes []N, to func(N) []N) (most int) {
 	type mark struct {
 		index, low int

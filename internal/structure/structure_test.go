@@ -12,11 +12,12 @@ import (
 
 var all = flag.Bool("table", false, "print every package's measures")
 
-// maxFiles and maxLines are how large a package may be, and maxCircle how many of its declarations may reach one another, so that a stranger can read it.
+// maxFiles and maxLines are how large a package may be, and maxCircle how many of its declarations may reach one
+// another, so that a stranger can read it.
 const maxFiles, maxLines, maxCircle = 45, 9000, 60
 
-// maxCircleFiles is how many files of a package may reach one another. Below backend, whose packages are engines, they are
-// fewer (ADR 213).
+// maxCircleFiles is how many files of a package may reach one another. Below backend, whose packages are engines, they
+// are fewer (ADR 213).
 const maxCircleFiles, maxCircleFilesOfEngines = 34, 10
 
 // measured are the packages of the module, measured once.
@@ -46,8 +47,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestMapIsWhole: ARCHITECTURE.md's map of the code names every package, in a row of its own or, by its last word, in that of the package above it; and what
-// has a row is there.
+// TestMapIsWhole: ARCHITECTURE.md's map of the code names every package, in a row of its own or, by its last word, in
+// that of the package above it; and what has a row is there.
 func TestMapIsWhole(t *testing.T) {
 	packages, err := measured()
 	if err != nil {
@@ -90,7 +91,8 @@ func mapOfTheCode(text string) map[string]string {
 	return rows
 }
 
-// isNamed tells whether a package has a row, its last word stands in the row of the nearest package above it that has one, or all of its path in any.
+// isNamed tells whether a package has a row, its last word stands in the row of the nearest package above it that has
+// one, or all of its path in any.
 func isNamed(rows map[string]string, of string) bool {
 	if rows[of] != "" {
 		return true

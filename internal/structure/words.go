@@ -34,7 +34,8 @@ var dialect = []struct {
 // Worded is how many phrases of the dialect comments and documents have, and how many lines are too long.
 type Worded struct{ Phrases, Long int }
 
-// Words counts them in the Go files and documents that git knows below root, by their uppermost directories. each is called for each phrase.
+// Words counts them in the Go files and documents that git knows below root, by their uppermost directories. each is
+// called for each phrase.
 func Words(root string, each func(file string, line int, phrase, instead string)) (map[string]Worded, error) {
 	cmd := exec.Command("git", "ls-files", "-z", "*.go", "*.md")
 	cmd.Dir = root
@@ -97,7 +98,8 @@ func source(text []byte) (prose []string, long int) {
 	return prose, long
 }
 
-// document returns the prose of a document by lines, and how many lines are too long. Tables and what is fenced are neither.
+// document returns the prose of a document by lines, and how many lines are too long. Tables and what is fenced are
+// neither.
 func document(text string) (prose []string, long int) {
 	fenced := false
 	for _, line := range strings.Split(text, "\n") {

@@ -17,8 +17,9 @@ var (
 
 const wordsFile = "testdata/words.txt"
 
-// TestWords: in no directory are there more phrases of the dialect, or more lines above 120 columns, than testdata/words.txt has. The numbers
-// fall: `go test ./internal/structure -run TestWords -update-words` writes smaller ones.
+// TestWords: in no directory are there more phrases of the dialect, or more lines above 120 columns, than
+// testdata/words.txt has. The numbers fall: `go test ./internal/structure -run TestWords -update-words` writes smaller
+// ones.
 func TestWords(t *testing.T) {
 	var phrases []string
 	now, err := Words("../..", func(file string, line int, phrase, instead string) {

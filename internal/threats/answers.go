@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Answer is what a source of private rows answers to one of the questions that are asked before a policy over it is accepted (rule 30). The questions are the
-// methods of inspect.Questions (backend/internal/inspect), and Questions lists them in its order.
+// Answer is what a source of private rows answers to one of the questions that are asked before a policy over it is
+// accepted (rule 30). The questions are the methods of inspect.Questions (backend/internal/inspect), and Questions
+// lists them in its order.
 type Answer struct {
 	Source string
 	Of     string // the Go type that answers, and its package below backend

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// ErrorClass is a kind of error that a private database can raise while it runs a paid query, and which rows could raise it. One
-// that a row could raise would be a bit without noise: the answer is the public default then (privacy rules 5 and 24).
+// ErrorClass is a kind of error that a private database can raise while it runs a paid query, and which rows could
+// raise it. One that a row could raise would be a bit without noise: the answer is the public default then (privacy
+// rules 5 and 24).
 type ErrorClass struct {
 	Engine  string   // "PostgreSQL" or "DuckDB"
 	Codes   []string // PostgreSQL's classes, the first two characters of an SQLSTATE; DuckDB's kinds

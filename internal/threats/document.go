@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Document is the text of docs/threats.md with its tables written anew. A threat keeps what its last two columns hold, at CI length
-// and at full length, where no figures of that length are among those given.
+// Document is the text of docs/threats.md with its tables written anew. A threat keeps what its last two columns hold,
+// at CI length and at full length, where no figures of that length are among those given.
 func Document(text string, figures map[string][]Figure) (string, error) {
 	threats, rules, faults := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
 	fmt.Fprintf(threats, "\n| | threat | to reach | tests | at CI length | at full length |\n| --- | --- | --- | --- | --- | --- |\n")

@@ -13,8 +13,8 @@ type Fault struct {
 // NotBuilt is what a test says that could not build the program: it has then judged nothing.
 const NotBuilt = "dpproxy for the tests could not be built"
 
-// Faults are planted by TestFaultsAreCaught. The first of each package of tests is what every run of the tests plants: one that fails at once, and not at the end of a
-// client's wait.
+// Faults are planted by TestFaultsAreCaught. The first of each package of tests is what every run of the tests plants:
+// one that fails at once, and not at the end of a client's wait.
 var Faults = []Fault{
 	{"a cost is compared with the limit, not with what is left", "ledger/store/account_sql.go", "$6 <= eps_limit - ` + epsNow + `", "$6 <= eps_limit", "ledger.TestTwin", false},
 	{"the update forgets that a window is over", "ledger/store/account_sql.go", `rhoNow   = "(" + over + "0 ELSE rho END)"`, `rhoNow   = "rho"`, "ledger.TestUpdateIsTheFilter", false},

@@ -34,7 +34,8 @@ func Full() bool { return os.Getenv("DPPROXY_SAFETY_LENGTH") == "full" }
 // Night reports whether a test is to run as `make night` has it: longer than each run does, where Full is longer still.
 func Night() bool { return os.Getenv("DPPROXY_NIGHT") != "" || Full() }
 
-// ByNight is how much a test does: gate in each run, which must find the planted faults that name the test, and night in `make night`.
+// ByNight is how much a test does: gate in each run, which must find the planted faults that name the test, and night
+// in `make night`.
 func ByNight(gate, night int) int {
 	if Night() {
 		return night
@@ -42,7 +43,8 @@ func ByNight(gate, night int) int {
 	return gate
 }
 
-// Nightly leaves a test to `make night`. Which test of each run finds what it found is said in finds; no planted fault may name the test.
+// Nightly leaves a test to `make night`. Which test of each run finds what it found is said in finds; no planted fault
+// may name the test.
 func Nightly(t *testing.T, finds string) {
 	t.Helper()
 	if !Night() {

@@ -104,8 +104,8 @@ func TestTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestErrorClassesAreWhole: each class of errors that an engine can raise is told once, with why no row raises it and a test that is
-// there, or with what is assumed.
+// TestErrorClassesAreWhole: each class of errors that an engine can raise is told once, with why no row raises it and a
+// test that is there, or with what is assumed.
 func TestErrorClassesAreWhole(t *testing.T) {
 	known := testsOf(t)
 	for engine, name := range map[string]string{"PostgreSQL": "sqlstate_classes.txt", "DuckDB": "duckdb_kinds.txt"} {
@@ -177,8 +177,9 @@ func TestFaultsHaveTheirPlace(t *testing.T) {
 	}
 }
 
-// TestFaultsAreCaught builds each fault and wants its test to fail: as a test fails, not as a build does. `make safety` and `make night`
-// build all but the long ones, `make safety-full` all, `go test` the first of every eighth package: that faults are caught at all.
+// TestFaultsAreCaught builds each fault and wants its test to fail: as a test fails, not as a build does. `make safety`
+// and `make night` build all but the long ones, `make safety-full` all, `go test` the first of every eighth package:
+// that faults are caught at all.
 func TestFaultsAreCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds many times: left out by -short")
@@ -268,7 +269,8 @@ func TestFiguresAreKept(t *testing.T) {
 	}
 }
 
-// TestSourcesAnswer: each type below package backend that answers the questions to sources is in the table, with a test of each answer.
+// TestSourcesAnswer: each type below package backend that answers the questions to sources is in the table, with a test
+// of each answer.
 func TestSourcesAnswer(t *testing.T) {
 	known := testsOf(t)
 	of := map[string]bool{}

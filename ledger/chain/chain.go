@@ -1,11 +1,11 @@
-// Package chain holds the rows of a ledger's hash chain, and the one byte form of what they say and of the releases beside
-// them. It knows numbers, texts, costs, measures and observations; what a row of each kind says is the ledger's to write and
-// to read with it. It does no I/O.
+// Package chain holds the rows of a ledger's hash chain, and the one byte form of what they say and of the releases
+// beside them. It knows numbers, texts, costs, measures and observations; what a row of each kind says is the ledger's
+// to write and to read with it. It does no I/O.
 //
-// Alice's count(*) of people becomes a charge and, once drawn, a release. The ledger writes the body of the charge (Body, then
-// its fields: digests, names, the cost), makes a Row of it with the next number, and links it: the Row's hash covers all of
-// its fields and the hash of the row before. The drawn observations become a Release's bytes, and a second row says of them
-// the SHA-256, beside the measure's Spec.
+// Alice's count(*) of people becomes a charge and, once drawn, a release. The ledger writes the body of the charge
+// (Body, then its fields: digests, names, the cost), makes a Row of it with the next number, and links it: the Row's
+// hash covers all of its fields and the hash of the row before. The drawn observations become a Release's bytes, and a
+// second row says of them the SHA-256, beside the measure's Spec.
 package chain
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Form is the byte form of what a ledger keeps: the body of each row and each stored release begins with it. It is the only
-// one there is. A form that is written later has another number, by which the two are told apart.
+// Form is the byte form of what a ledger keeps: the body of each row and each stored release begins with it. It is the
+// only one there is. A form that is written later has another number, by which the two are told apart.
 const Form byte = 1
 
-// Encoder writes canonical bytes: every field has a fixed place or a length before it, so that no two different things have
-// the same bytes. The zero value is for what is hashed and not kept.
+// Encoder writes canonical bytes: every field has a fixed place or a length before it, so that no two different things
+// have the same bytes. The zero value is for what is hashed and not kept.
 type Encoder struct{ b []byte }
 
 // Body begins the bytes of something that is kept.

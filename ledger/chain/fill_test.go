@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// filler gives every field of a value a number of its own, whatever fields there are, two elements to each list, and true to
-// each bool. What it cannot fill is a fault: whoever adds such a field says here how.
+// filler gives every field of a value a number of its own, whatever fields there are, two elements to each list, and
+// true to each bool. What it cannot fill is a fault: whoever adds such a field says here how.
 type filler struct {
 	t    *testing.T
 	next int64
@@ -62,8 +62,9 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-// filled are the kinds of Specs with every field filled, by their number, and the SHA-256 of their bytes: what is written today
-// is read by whatever comes later. What a kind always has is not written: one counter, and of alarms one cell.
+// filled are the kinds of Specs with every field filled, by their number, and the SHA-256 of their bytes: what is
+// written today is read by whatever comes later. What a kind always has is not written: one counter, and of alarms one
+// cell.
 var filled = map[int64]struct {
 	kind            mechanisms.Kind
 	counters, cells int
@@ -76,8 +77,8 @@ var filled = map[int64]struct {
 	specSynthetic: {&mechanisms.Synthetic{}, 1, 212, "5bb2224f6b5232469499d2c9b729ccc0bee89708e3570b20799e54eff3ced3c8"},
 }
 
-// TestSpecsKeepEveryField: every field of every kind is written and read, also one that somebody adds, and the bytes are those
-// that they have always been.
+// TestSpecsKeepEveryField: every field of every kind is written and read, also one that somebody adds, and the bytes
+// are those that they have always been.
 func TestSpecsKeepEveryField(t *testing.T) {
 	if len(filled) != int(specSynthetic) {
 		t.Fatalf("%d kinds are filled, there are %d", len(filled), specSynthetic)

@@ -8,25 +8,27 @@ import (
 	"slices"
 )
 
-// A ledger has one chain for what concerns more than one dataset, or none (policies, terms, names, forfeits), whose number is
-// 0, and one for each dataset, of its number, for what is done within it: charges, releases, what they go on with. So whoever
-// writes in one dataset need not wait for who writes in another (docs/adr/0148).
+// A ledger has one chain for what concerns more than one dataset, or none (policies, terms, names, forfeits), whose
+// number is 0, and one for each dataset, of its number, for what is done within it: charges, releases, what they go on
+// with. So whoever writes in one dataset need not wait for who writes in another (docs/adr/0148).
 //
-// Numbers of rows are larger from row to row in each chain, have gaps, and are never used twice. Chain 0 is written only by
-// who keeps everybody else off all chains: so its rows have larger numbers than all that was there before, and smaller ones than all
-// that comes after. The rows of all chains by number are an order in which they may be read: of two that this order does not
-// keep in the order in which they were written, each is of another dataset, and neither asks about the other.
+// Numbers of rows are larger from row to row in each chain, have gaps, and are never used twice. Chain 0 is written
+// only by who keeps everybody else off all chains: so its rows have larger numbers than all that was there before, and
+// smaller ones than all that comes after. The rows of all chains by number are an order in which they may be read: of
+// two that this order does not keep in the order in which they were written, each is of another dataset, and neither
+// asks about the other.
 //
-// Claim: who takes a row out, puts one in, changes one, moves one to another chain or another place in the order that counts, has changed the hash of each
-// row behind it that depends on it: of all that follow in its chain; of each row of chain 0 after it; and, if it is one of chain 0, of
-// each row of any chain after it. Proof: a row's hash covers its number, kind, time, dataset and body, which say its chain, and what stood
-// before: in a dataset's chain the heads of that chain and of chain 0, in chain 0 the heads of all chains in the order of their
-// numbers. The head of a chain without a row is a hash of the dataset's number and of the row that began it, so that no two
-// chains begin alike. SHA-256 has no known collisions.
+// Claim: who takes a row out, puts one in, changes one, moves one to another chain or another place in the order that
+// counts, has changed the hash of each row behind it that depends on it: of all that follow in its chain; of each row
+// of chain 0 after it; and, if it is one of chain 0, of each row of any chain after it. Proof: a row's hash covers its
+// number, kind, time, dataset and body, which say its chain, and what stood before: in a dataset's chain the heads of
+// that chain and of chain 0, in chain 0 the heads of all chains in the order of their numbers. The head of a chain
+// without a row is a hash of the dataset's number and of the row that began it, so that no two chains begin alike.
+// SHA-256 has no known collisions.
 //
-// Limits: what nothing depends on yet, the last rows of each chain, can be cut off without a trace in the rows themselves, as
-// the last rows of one chain could; the witness has seen the heads of all chains. There is no secret in a hash: who writes the whole
-// ledger anew has a whole ledger, and the witness's is another one.
+// Limits: what nothing depends on yet, the last rows of each chain, can be cut off without a trace in the rows
+// themselves, as the last rows of one chain could; the witness has seen the heads of all chains. There is no secret in
+// a hash: who writes the whole ledger anew has a whole ledger, and the witness's is another one.
 
 // Head is where a chain ends.
 type Head struct {
@@ -39,8 +41,8 @@ type Head struct {
 // Ends tells whether a chain that ends at h ends at o.
 func (h Head) Ends(o Head) bool { return h.Chain == o.Chain && h.Seq == o.Seq && h.Hash == o.Hash }
 
-// Links are the chains of a ledger, as far as they were read. Those of a ledger that was made before datasets had chains are one, up to a row
-// that begins the others.
+// Links are the chains of a ledger, as far as they were read. Those of a ledger that was made before datasets had
+// chains are one, up to a row that begins the others.
 type Links struct {
 	Rows  int64 // read so far
 	Last  int64 // the largest number among them

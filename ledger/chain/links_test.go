@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// written is a ledger of three datasets in the order of its numbers: terms, charges in turns, and now and then a policy.
+// written is a ledger of three datasets in the order of its numbers: terms, charges in turns, and now and then a
+// policy.
 func written(t *testing.T, random *rand.Rand, split bool) []Row {
 	t.Helper()
 	var links Links
@@ -65,8 +66,8 @@ func read(rows []Row) (*Links, error) {
 	return &links, nil
 }
 
-// TestLinksMissNothing: a row that is left out, changed, doubled, moved to another dataset or put elsewhere in its chain is found
-// by what follows it, or is the last of its chain with no row of chain 0 behind it, which the head says.
+// TestLinksMissNothing: a row that is left out, changed, doubled, moved to another dataset or put elsewhere in its
+// chain is found by what follows it, or is the last of its chain with no row of chain 0 behind it, which the head says.
 func TestLinksMissNothing(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -101,7 +102,8 @@ func TestLinksMissNothing(t *testing.T) {
 					list[i], list[i+1] = list[i+1], list[i]
 					wrong("after the next", list)
 				}
-				// Cut off with all of its chain that follows: what stands behind it in others is not whole, if it is of chain 0 or has that behind it.
+				// Cut off with all of its chain that follows: what stands behind it in others is not whole, if it is of
+				// chain 0 or has that behind it.
 				last := slices.IndexFunc(rows, func(o Row) bool { return o.Seq > r.Seq && o.Chain == 0 })
 				cut := slices.DeleteFunc(slices.Clone(rows), func(o Row) bool { return o.Seq >= r.Seq && o.Chain == r.Chain })
 				links, err := read(cut)

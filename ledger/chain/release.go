@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
-// Release is the stored form of a drawn release: its observations as zigzag varints, its keys, and what is sealed behind
-// them, which of most releases is nothing.
+// Release is the stored form of a drawn release: its observations as zigzag varints, its keys, and what is sealed
+// behind them, which of most releases is nothing.
 func Release(n mechanisms.Noisy, sealed []byte) []byte {
 	b := make([]byte, 0, 2*len(n.Observations)+len(sealed)+16)
 	b = append(b, Form)

@@ -17,7 +17,8 @@ const (
 	specSynthetic                  // rows that are made up
 )
 
-// Spec writes a Spec: its kind, and all that a Spec of the kind has. It walks a copy, as others read the kind meanwhile.
+// Spec writes a Spec: its kind, and all that a Spec of the kind has. It walks a copy, as others read the kind
+// meanwhile.
 func (e *Encoder) Spec(s mechanisms.Spec) {
 	w := walk{to: e}
 	switch k := s.Kind.(type) {
@@ -65,8 +66,8 @@ func (d *Decoder) Spec() (s mechanisms.Spec) {
 	return s
 }
 
-// walk goes through the fields of a Spec in the order of their bytes, and writes each or sets it to what is read: one of the
-// two is not nil. So the two cannot disagree on what a kind has.
+// walk goes through the fields of a Spec in the order of their bytes, and writes each or sets it to what is read: one
+// of the two is not nil. So the two cannot disagree on what a kind has.
 type walk struct {
 	to   *Encoder
 	from *Decoder

@@ -34,7 +34,8 @@ func TestSpecsBytes(t *testing.T) {
 	}
 }
 
-// TestSpecsAreWrittenAtOnce: a kind is shared by all that hold the Spec, and writing it leaves it alone (under the race detector).
+// TestSpecsAreWrittenAtOnce: a kind is shared by all that hold the Spec, and writing it leaves it alone (under the race
+// detector).
 func TestSpecsAreWrittenAtOnce(t *testing.T) {
 	for _, kind := range []mechanisms.Kind{tree.Kind, &mechanisms.Choice{Kind: mechanisms.Popular}, &mechanisms.Alarm{Positives: 1}, &mechanisms.Online{}, &mechanisms.Synthetic{}} {
 		s := mechanisms.Spec{Counters: 1, Cells: 6, Kind: kind}
@@ -121,8 +122,8 @@ func damaged(t *testing.T, s mechanisms.Spec, written []byte) {
 	}
 }
 
-// TestSpecsOfInstancesRoundTrip: what a synthetic or online release was measured by is read back equal, and equal specs have
-// equal bytes.
+// TestSpecsOfInstancesRoundTrip: what a synthetic or online release was measured by is read back equal, and equal specs
+// have equal bytes.
 func TestSpecsOfInstancesRoundTrip(t *testing.T) {
 	made := mechanisms.Spec{Counters: 1, Cells: 12, Kind: &mechanisms.Synthetic{Rule: mechanisms.SmallDatabase, Sizes: []int{3, 4}, Total: 77, Drawn: 9,
 		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Rho: privacy.PicoRho(5)}}}

@@ -27,8 +27,8 @@ func (s *Store) Charge(now int64, moves []store.Move) (int, error) {
 	return refused, s.flush()
 }
 
-// merged are the moves of several charges at one time, one for each account. Costs are at least zero: so an account holds
-// the sum where it holds one after the other, and the other way round.
+// merged are the moves of several charges at one time, one for each account. Costs are at least zero: so an account
+// holds the sum where it holds one after the other, and the other way round.
 func merged(moves []store.Move) []store.Move {
 	var list []store.Move
 	at := map[store.AccountKey]int{}

@@ -9,7 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// TestLinkIsNamed: a ledger on another machine is not spoken to before the owner has said how the way there is protected.
+// TestLinkIsNamed: a ledger on another machine is not spoken to before the owner has said how the way there is
+// protected.
 func TestLinkIsNamed(t *testing.T) {
 	t.Setenv("PGSSLMODE", "")
 	for url, refused := range map[string]bool{
@@ -32,7 +33,8 @@ func TestLinkIsNamed(t *testing.T) {
 	}
 }
 
-// TestFatalInAnyLanguage: a server that ends a connection in its own language leaves the outcome of a commit as unknown.
+// TestFatalInAnyLanguage: a server that ends a connection in its own language leaves the outcome of a commit as
+// unknown.
 func TestFatalInAnyLanguage(t *testing.T) {
 	if !ends(&pgconn.PgError{Severity: "ВАЖНО", SeverityUnlocalized: "FATAL"}) || ends(&pgconn.PgError{Severity: "ERROR"}) {
 		t.Error("the severity is read in the server's language")

@@ -34,8 +34,8 @@ func created(t *testing.T, s *pgtest.Server) (*Site, store.Store) {
 	return site, st
 }
 
-// TestMigrationTakesItsTime: an index over a long chain is made however long it takes, though no statement else may take that long; and
-// who starts meanwhile waits for it.
+// TestMigrationTakesItsTime: an index over a long chain is made however long it takes, though no statement else may
+// take that long; and who starts meanwhile waits for it.
 func TestMigrationTakesItsTime(t *testing.T) {
 	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
 	ctx := context.Background()
@@ -71,7 +71,8 @@ func TestMigrationTakesItsTime(t *testing.T) {
 	s.Until(t, fmt.Sprintf("SELECT version = %d FROM dpproxy_ledger.version", len(migrations)))
 }
 
-// TestNobodyJoinsAMigration: whoever starts while a newer program changes the tables, which may take long, waits for it, and is refused.
+// TestNobodyJoinsAMigration: whoever starts while a newer program changes the tables, which may take long, waits for
+// it, and is refused.
 func TestNobodyJoinsAMigration(t *testing.T) {
 	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
 	ctx := context.Background()

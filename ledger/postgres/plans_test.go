@@ -10,9 +10,10 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 )
 
-// TestPlansAreByIndex: what a charge sends reads no more of chain, claims and accounts than what it asks for, whatever the server knows of
-// the tables: with none analysed since it was made; and with long chains analysed, and claims taken for none because they come and
-// go. A plan by another index, of which a filter keeps what was asked for, reads the ledger from end to end, and nobody sees it but by its time.
+// TestPlansAreByIndex: what a charge sends reads no more of chain, claims and accounts than what it asks for, whatever
+// the server knows of the tables: with none analysed since it was made; and with long chains analysed, and claims taken
+// for none because they come and go. A plan by another index, of which a filter keeps what was asked for, reads the
+// ledger from end to end, and nobody sees it but by its time.
 func TestPlansAreByIndex(t *testing.T) {
 	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
 	ctx := context.Background()
@@ -71,8 +72,8 @@ ANALYZE dpproxy_ledger.heads, dpproxy_ledger.chain, dpproxy_ledger.claim, dpprox
 	}
 }
 
-// scansWhole is the node of a plan that reads chain, claims or accounts by something else than an index's condition that leaves nothing to a
-// filter but what was found by the whole key.
+// scansWhole is the node of a plan that reads chain, claims or accounts by something else than an index's condition
+// that leaves nothing to a filter but what was found by the whole key.
 func scansWhole(plan []string) string {
 	keys := map[string]string{"chain_pkey": "seq =", "links": "head", "charges": "ds, holder, seq", "chain_request_key": "request ", "claim_pkey": "key ", "account_pkey": "holder "}
 	for i, line := range plan {

@@ -50,8 +50,8 @@ func (p *Site) Restore(ctx context.Context, from store.Store) error {
 	})
 }
 
-// restoring is a store that is filled from another: it sends what it is given by and by, so that each batch keeps to the time
-// that one may take, and memory to the size of a batch.
+// restoring is a store that is filled from another: it sends what it is given by and by, so that each batch keeps to
+// the time that one may take, and memory to the size of a batch.
 type restoring struct {
 	*Store
 	given int

@@ -34,12 +34,14 @@ type Site struct {
 	unsure atomic.Int64 // commits of which the server has said that their durability was not waited for
 }
 
-// How long PostgreSQL may take. A statement waits for the head's lock as long; a proxy that holds it and is silent loses it.
+// How long PostgreSQL may take. A statement waits for the head's lock as long; a proxy that holds it and is silent
+// loses it.
 const pgConnect = 3 * time.Second
 
 var pgWait = 10 * time.Second // a test's to change
 
-// At is the site that a URL names. A ledger that one of the roles can reach is refused; readOnly, it may lie on a standby.
+// At is the site that a URL names. A ledger that one of the roles can reach is refused; readOnly, it may lie on a
+// standby.
 func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -53,7 +55,8 @@ func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
 	for name, value := range map[string]string{
 		"application_name": "dpproxy ledger", "statement_timeout": long, "lock_timeout": long, "idle_in_transaction_session_timeout": long,
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "search_path": "pg_catalog",
-		// Plans are kept, and made while tables are small: each account and chain is to be found by its index when they no longer are.
+		// Plans are kept, and made while tables are small: each account and chain is to be found by its index when they
+		// no longer are.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 		"jit": "off", // by the costs that such a setting makes it would be on for what reads a few rows
 	} {
@@ -66,8 +69,9 @@ func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
 	return p, nil
 }
 
-// noticed hears warnings. With one of the general class, and no error, the server answers a commit whose wait for its standbys
-// was cancelled: it is done here, and a promotion may lose it. Whatever else is warned of so only has a commit confirmed.
+// noticed hears warnings. With one of the general class, and no error, the server answers a commit whose wait for its
+// standbys was cancelled: it is done here, and a promotion may lose it. Whatever else is warned of so only has a commit
+// confirmed.
 func (p *Site) noticed(_ *pgconn.PgConn, n *pgconn.Notice) {
 	if n.Code == "01000" && cmp.Or(n.SeverityUnlocalized, n.Severity) == "WARNING" {
 		p.unsure.Add(1)
@@ -84,8 +88,8 @@ func (p *Site) Witness() string { return "" }
 func (p *Site) Probe(int) error         { return nil }
 func (p *Site) Explain(err error) error { return err }
 
-// Clock is the server's time, as of the last word from it and the time since on the monotonic clock of this machine, whose
-// own date is never asked.
+// Clock is the server's time, as of the last word from it and the time since on the monotonic clock of this machine,
+// whose own date is never asked.
 func (p *Site) Clock() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,9 +176,11 @@ func (s *Store) demand(ctx, whole context.Context) (changed bool, err error) {
 	return true, pgx.BeginFunc(whole, s.Conn, func(tx pgx.Tx) error { return s.migrateIn(whole, tx) })
 }
 
-// join waits until the server has done with this proxy's connection before: what was sent on it without a transaction that holds heads may not
-// have begun yet, and nothing is to come of it once it was looked for. It makes this proxy known, and refuses a ledger within the data's reach. It comes last: who is known while the tables are of an
-// older version is a proxy of that. Whoever changes the tables meanwhile has either seen it, or is waited for and the version looked at again.
+// join waits until the server has done with this proxy's connection before: what was sent on it without a transaction
+// that holds heads may not have begun yet, and nothing is to come of it once it was looked for. It makes this proxy
+// known, and refuses a ledger within the data's reach. It comes last: who is known while the tables are of an older
+// version is a proxy of that. Whoever changes the tables meanwhile has either seen it, or is waited for and the version
+// looked at again.
 func (s *Store) join(ctx context.Context) error {
 	_, err := s.Conn.Exec(ctx, pgJoin, LockAlive, s.site.Owner)
 	if err == nil {
@@ -212,8 +218,8 @@ func (s *Store) apart(ctx context.Context) error {
 	return nil
 }
 
-// migrateIn makes the schema, or takes it to the version that this program knows. An index over a long chain takes as long as it takes,
-// and so does the wait for another proxy that makes it.
+// migrateIn makes the schema, or takes it to the version that this program knows. An index over a long chain takes as
+// long as it takes, and so does the wait for another proxy that makes it.
 func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT pg_catalog.pg_advisory_xact_lock(%d); SET LOCAL lock_timeout = %d",
 		lockSchema, pgWait.Milliseconds()), pgx.QueryExecModeSimpleProtocol); err != nil {

@@ -1,9 +1,10 @@
-// Package postgres keeps a ledger in a PostgreSQL database that many proxies share (store.Shared, ADRs 34 and 148). A batch holds
-// the heads of the chains that it writes from its first statement to its commit, so that the proxies write each chain in turns; what
-// is under way in one of them has a claim, which ends with the process. A charge of Alice's sends, in one turn to the server and back: the
-// turn's lock, the row of her dataset's head FOR UPDATE, and what reads the rows that others have written; and in a second one the
-// claim of the draw, the updates of her accounts, the row of the chain, the head and COMMIT. Where nobody else has written of late all of it is one
-// turn: that her chain ends where it is known to is presumed, and a condition of the head's update (Stand, ADR 160).
+// Package postgres keeps a ledger in a PostgreSQL database that many proxies share (store.Shared, ADRs 34 and 148). A
+// batch holds the heads of the chains that it writes from its first statement to its commit, so that the proxies write
+// each chain in turns; what is under way in one of them has a claim, which ends with the process. A charge of Alice's
+// sends, in one turn to the server and back: the turn's lock, the row of her dataset's head FOR UPDATE, and what reads
+// the rows that others have written; and in a second one the claim of the draw, the updates of her accounts, the row of
+// the chain, the head and COMMIT. Where nobody else has written of late all of it is one turn: that her chain ends
+// where it is known to is presumed, and a condition of the head's update (Stand, ADR 160).
 package postgres
 
 import (
@@ -97,12 +98,13 @@ func (s *Store) renew() {
 	s.parts, s.presumes, s.held, s.stand = 0, false, held{}, nil
 }
 
-// Begin takes the turns of the chains that a batch writes, locks their heads, and reads what others have written. Each statement
-// after the locks sees all that was committed before, whatever isolation level the server is set to: the level is asked for
-// by name. The turns are for fairness alone: who waits for a row may be overtaken, again and again, by who has just had it.
+// Begin takes the turns of the chains that a batch writes, locks their heads, and reads what others have written. Each
+// statement after the locks sees all that was committed before, whatever isolation level the server is set to: the
+// level is asked for by name. The turns are for fairness alone: who waits for a row may be overtaken, again and again,
+// by who has just had it.
 //
-// Nobody who holds a turn or a row of one dataset's waits for another's: the first is waited for while nothing is held, the
-// others are taken only where they are free. All chains are waited for in the order of their numbers.
+// Nobody who holds a turn or a row of one dataset's waits for another's: the first is waited for while nothing is held,
+// the others are taken only where they are free. All chains are waited for in the order of their numbers.
 func (s *Store) Begin(known []chain.Head, want store.Wanted) (store.Begun, error) {
 	s.renew()
 	s.later(pgReads, nil)
@@ -150,8 +152,8 @@ func (s *Store) begun(known []chain.Head, lock func(took func(pgx.Rows) error)) 
 	return s.told(b, now), nil
 }
 
-// begunOf is begun of a batch that writes some chains: it reads where these and chain 0 end, however many there are. What was written in chain 0
-// follows from all of them, which are then read.
+// begunOf is begun of a batch that writes some chains: it reads where these and chain 0 end, however many there are.
+// What was written in chain 0 follows from all of them, which are then read.
 func (s *Store) begunOf(known []chain.Head, chains []int64, lock func(took func(pgx.Rows) error)) (b store.Begun, err error) {
 	lock(func(rows pgx.Rows) error {
 		b.Chains, err = pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -192,9 +194,10 @@ func (s *Store) told(b store.Begun, now int64) store.Begun {
 	return b
 }
 
-// BeginPresuming begins a batch of which it presumes that chain 0 and those that it writes end as they are known to. Nothing is sent before its
-// end. It goes on with the numbers of the batch before it: they are larger than all that is known, and smaller than what
-// anybody draws later. Its fence is the first of them, less than zero where those of the sequence are greater.
+// BeginPresuming begins a batch of which it presumes that chain 0 and those that it writes end as they are known to.
+// Nothing is sent before its end. It goes on with the numbers of the batch before it: they are larger than all that is
+// known, and smaller than what anybody draws later. Its fence is the first of them, less than zero where those of the
+// sequence are greater.
 func (s *Store) BeginPresuming(all chain.Head, chains []chain.Head, within time.Duration) (b store.Begun, ok bool) {
 	least := all.Seq
 	for _, h := range chains {
@@ -288,7 +291,8 @@ func (s *Store) Rollback() error {
 	return s.refuted(s.flush())
 }
 
-// refuted ends a batch that has presumed what is not so: of what was sent after that, its end too, nothing was carried out.
+// refuted ends a batch that has presumed what is not so: of what was sent after that, its end too, nothing was carried
+// out.
 func (s *Store) refuted(err error) error {
 	var said *pgconn.PgError
 	if !s.presumes || !errors.As(err, &said) || said.Code != "22012" && said.Code != "2201E" {
@@ -302,12 +306,13 @@ func (s *Store) refuted(err error) error {
 	return cmp.Or(s.Rollback(), what)
 }
 
-// Commit moves the heads and commits. Where the answer does not come, or comes from a server that is going down, it is not
-// known how it went.
+// Commit moves the heads and commits. Where the answer does not come, or comes from a server that is going down, it is
+// not known how it went.
 //
-// An early one is two commits in one turn to the server. The first does not wait for its flush: with it the heads are free, and others
-// read the rows. The second does, and for the standbys, and with it for all that was committed before: records of commits are flushed in the
-// order in which they become visible, so that what a crash leaves is what had been committed up to some moment.
+// An early one is two commits in one turn to the server. The first does not wait for its flush: with it the heads are
+// free, and others read the rows. The second does, and for the standbys, and with it for all that was committed before:
+// records of commits are flushed in the order in which they become visible, so that what a crash leaves is what had
+// been committed up to some moment.
 func (s *Store) Commit(moved []chain.Head, early bool) error {
 	for _, h := range moved {
 		s.numbers.next = max(s.numbers.next, h.Seq+1)

@@ -119,9 +119,9 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// rewriteLog writes the write-ahead log's bytes over themselves and flushes them. After a failed flush the kernel may hold
-// pages that it believes to be on disk and that are not; whatever SQLite is going to read from the log must get there
-// before anything is built on it. Pages of the main file are covered too: their copies stay in the log until a
+// rewriteLog writes the write-ahead log's bytes over themselves and flushes them. After a failed flush the kernel may
+// hold pages that it believes to be on disk and that are not; whatever SQLite is going to read from the log must get
+// there before anything is built on it. Pages of the main file are covered too: their copies stay in the log until a
 // checkpoint has flushed them.
 func rewriteLog(d store.Disk, path string) error {
 	f, err := d.OpenFile(path, os.O_RDWR, 0)
@@ -150,8 +150,9 @@ func rewriteLog(d store.Disk, path string) error {
 	}
 }
 
-// Write makes an SQLite file of what fill writes into it, in one transaction: one file, as a compacted one is. Where that is one
-// chain an older program reads the file too: a backup that is made before the ledger is changed is one to go back to.
+// Write makes an SQLite file of what fill writes into it, in one transaction: one file, as a compacted one is. Where
+// that is one chain an older program reads the file too: a backup that is made before the ledger is changed is one to
+// go back to.
 func Write(path string, fill func(store.Store) (split bool, err error)) error {
 	path, err := filepath.Abs(path) // a URI takes the first part of another for a host
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package sqlite keeps a ledger in one SQLite file, which one process has open for writing (store.Store). Its durability is
-// the write-ahead log, flushed at each commit; its tables refuse an account above its limit whatever the code says.
+// Package sqlite keeps a ledger in one SQLite file, which one process has open for writing (store.Store). Its
+// durability is the write-ahead log, flushed at each commit; its tables refuse an account above its limit whatever the
+// code says.
 package sqlite
 
 import (
@@ -36,8 +37,8 @@ CREATE TABLE release (
 PRAGMA application_id = 1146114124;
 PRAGMA user_version = 2;`
 
-// The versions of files. They have the same tables: what version 2 says is that an older program does not know its rows. A file of
-// version 1 has one chain, until a row of it begins the others.
+// The versions of files. They have the same tables: what version 2 says is that an older program does not know its
+// rows. A file of version 1 has one chain, until a row of it begins the others.
 const (
 	oneChain      = "1"
 	schemaVersion = "2"
@@ -119,8 +120,8 @@ func (s *Store) Close() error {
 	return s.Conn.Close()
 }
 
-// text runs a statement to its end and returns the first column of its first row. A pragma that changes the file commits at its
-// end, after its row: whether that has worked, only the end tells.
+// text runs a statement to its end and returns the first column of its first row. A pragma that changes the file
+// commits at its end, after its row: whether that has worked, only the end tells.
 func (s *Store) text(sql string) (string, error) {
 	st, _, err := s.Conn.Prepare(sql)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// The scopes of accounts: a user's current window, a user's life, the dataset's cap. Numbers are on disk: never change one.
+// The scopes of accounts: a user's current window, a user's life, the dataset's cap. Numbers are on disk: never change
+// one.
 const (
 	ScopeWindow int64 = 1 + iota
 	ScopeLife
@@ -18,14 +19,14 @@ type AccountKey struct {
 	Holder    string
 }
 
-// Account is one row of the table of accounts: a privacy filter, whose claim and proof stand at accounting.Filter, as it is
-// kept. What a charge may take is decided by it, in Go where a charge is foreseen or read from the chain, and in the
-// stores by the same condition as SQL (ChargeUpdate).
+// Account is one row of the table of accounts: a privacy filter, whose claim and proof stand at accounting.Filter, as
+// it is kept. What a charge may take is decided by it, in Go where a charge is foreseen or read from the chain, and in
+// the stores by the same condition as SQL (ChargeUpdate).
 //
-// Spent is within Limit, but for a limit that was lowered, a re-pricing, or a forfeit: Over then keeps what was spent at that
-// moment, and Spent ≤ Over stays true because nothing is charged that does not fit below Limit. The charges' Converted are
-// what the account comes to under zCDP: what a pure dataset has spent when it becomes one, and one of the two sums that a
-// dataset of either accountant is held to.
+// Spent is within Limit, but for a limit that was lowered, a re-pricing, or a forfeit: Over then keeps what was spent
+// at that moment, and Spent ≤ Over stays true because nothing is charged that does not fit below Limit. The charges'
+// Converted are what the account comes to under zCDP: what a pure dataset has spent when it becomes one, and one of the
+// two sums that a dataset of either accountant is held to.
 type Account struct {
 	accounting.Filter
 	Over privacy.Cost
@@ -61,7 +62,8 @@ func (a Account) Forfeited(c accounting.Charge) Account {
 	return a
 }
 
-// above is what was spent of ε and ρ, where neither filter holds it, and of δ, where it exceeds the limit's; and zero elsewhere.
+// above is what was spent of ε and ρ, where neither filter holds it, and of δ, where it exceeds the limit's; and zero
+// elsewhere.
 func (a Account) above() (over privacy.Cost) {
 	f := a.Filter
 	if f.Spent.Cost.Delta.Atto() > f.Limit.Delta.Atto() {

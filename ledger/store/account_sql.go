@@ -53,9 +53,9 @@ const (
 
 // ChargeUpdate is Account.Rolled and then Account.Charged as one conditional update of both stores: what is set is
 // Filter.Forfeit, and the condition is Filter.Holds: a line for its holdsConcentrated, whose differences cannot
-// overflow, one for holdsPure, one for what is free, and one for δ. TestUpdateIsTheFilter holds them together. $1 to $3 name the account, $4 is the ledger's time, $5
-// the end of the window that holds it, $6 to $8 the cost, $9 what its ε come to under zCDP. A window that is over begins again in the
-// same statement.
+// overflow, one for holdsPure, one for what is free, and one for δ. TestUpdateIsTheFilter holds them together. $1 to $3
+// name the account, $4 is the ledger's time, $5 the end of the window that holds it, $6 to $8 the cost, $9 what its ε
+// come to under zCDP. A window that is over begins again in the same statement.
 //
 // Each parameter of the condition first stands beside a column, whence PostgreSQL takes its type.
 const ChargeUpdate = ` SET
@@ -70,7 +70,7 @@ WHERE ds = $1 AND scope = $2 AND holder = $3
 		OR $6 = 0 AND $7 = 0 AND $9 = 0)
 	AND ($8 <= delta_limit - ` + deltaNow + ` OR $8 = 0)`
 
-// Within is the CHECK of both stores' tables, the last wall: an account is within a filter of its limit, or what it had spent when it
-// was last above it.
+// Within is the CHECK of both stores' tables, the last wall: an account is within a filter of its limit, or what it had
+// spent when it was last above it.
 const Within = `CHECK (eps >= 0 AND rho >= 0 AND (rho = 0 AND eps <= eps_limit OR alt <= rho_limit - rho OR eps <= eps_over AND rho <= rho_over)),
 	CHECK (delta >= 0 AND (delta <= delta_limit OR delta <= delta_over))`

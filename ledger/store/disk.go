@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// Disk is where a ledger's files are, so that a test can hold it against a disk that loses what was not flushed, tears a
-// write, fails, fills up and dies at any operation (docs/adr/0035). Backup and Restore are the operator's own and work on
-// the operating system's files alone.
+// Disk is where a ledger's files are, so that a test can hold it against a disk that loses what was not flushed, tears
+// a write, fails, fills up and dies at any operation (docs/adr/0035). Backup and Restore are the operator's own and
+// work on the operating system's files alone.
 type Disk interface {
 	// VFS names the file system that SQLite opens its files on; empty: its own.
 	VFS() string

@@ -1,11 +1,12 @@
-// Package store is what lies between a ledger and where its rows lie: the interface of a store, the accounts as stores keep
-// them, and the disk. Package sqlite keeps one file, package postgres a database that proxies share; the ledger's keeper knows
-// both by this interface.
+// Package store is what lies between a ledger and where its rows lie: the interface of a store, the accounts as stores
+// keep them, and the disk. Package sqlite keeps one file, package postgres a database that proxies share; the ledger's
+// keeper knows both by this interface.
 //
-// A charge of Alice's is one batch: Begin, which has her dataset's chain kept for this process alone, and for her a Savepoint; Charge moves her window, her life and the dataset's cap
-// by one conditional update each (ChargeUpdate), whose condition is that of accounting.Filter; Insert writes the row of the
-// chain; Keep, and for all of the batch one Commit, durable when it returns. Where an account does not hold the cost the job
-// is undone, and the others of the batch go on.
+// A charge of Alice's is one batch: Begin, which has her dataset's chain kept for this process alone, and for her a
+// Savepoint; Charge moves her window, her life and the dataset's cap by one conditional update each (ChargeUpdate),
+// whose condition is that of accounting.Filter; Insert writes the row of the chain; Keep, and for all of the batch one
+// Commit, durable when it returns. Where an account does not hold the cost the job is undone, and the others of the
+// batch go on.
 package store
 
 import (
@@ -31,11 +32,13 @@ var (
 	ErrServer = errors.New("the server cannot hold a ledger")
 	// ErrPresumed: something was otherwise than a batch has presumed. Nothing is done.
 	ErrPresumed = errors.New("otherwise than presumed")
-	// ErrMoved: a chain ends elsewhere than a batch has presumed, or somebody else is about to write it. Nothing is done.
+	// ErrMoved: a chain ends elsewhere than a batch has presumed, or somebody else is about to write it. Nothing is
+	// done.
 	ErrMoved = errors.New("another process has gone on")
 )
 
-// ErrForm: what lies there is whole, and not in a form that this program reads. It is an ErrCorrupt to those who ask no more.
+// ErrForm: what lies there is whole, and not in a form that this program reads. It is an ErrCorrupt to those who ask no
+// more.
 var ErrForm = errors.New("the ledger was written by another version of dpproxy")
 
 // otherForm is an ErrForm.
@@ -68,8 +71,8 @@ type Site interface {
 	Explain(err error) error
 }
 
-// Store is one connection to where a ledger's rows lie. It belongs to one goroutine at a time. After an error it is closed
-// and opened anew.
+// Store is one connection to where a ledger's rows lie. It belongs to one goroutine at a time. After an error it is
+// closed and opened anew.
 type Store interface {
 	// Empty tells whether there is no ledger yet, and checks that it is one of a known version otherwise.
 	Empty() (bool, error)
@@ -78,15 +81,15 @@ type Store interface {
 	// Settle makes what was read, at the opening or since, durable, as far as the site needs it.
 	Settle() error
 
-	// Begin opens the transaction of a batch: until its end nobody else writes the chains that it says. known is where the chains
-	// end as far as they were read.
+	// Begin opens the transaction of a batch: until its end nobody else writes the chains that it says. known is where
+	// the chains end as far as they were read.
 	Begin(known []chain.Head, want Wanted) (Begun, error)
 	// Savepoint begins one job within it, Keep ends the job, Undo takes back what it wrote and ends it.
 	Savepoint() error
 	Keep() error
 	Undo() error
-	// Commit makes the batch durable, and with it all that it has read; the chains of which it has added rows now end there. early
-	// has others begin, and read its rows, before it is durable.
+	// Commit makes the batch durable, and with it all that it has read; the chains of which it has added rows now end
+	// there. early has others begin, and read its rows, before it is durable.
 	Commit(moved []chain.Head, early bool) error
 	Rollback() error
 	// Tidy is done after a commit, Finish before the last Close.
@@ -95,8 +98,8 @@ type Store interface {
 
 	// Insert writes the next row of the chain.
 	Insert(r chain.Row) error
-	// Charge moves all of the accounts if the cost fits each, and otherwise says which one refused, by its place in moves;
-	// the job is then to be undone. refused is −1 when all have moved.
+	// Charge moves all of the accounts if the cost fits each, and otherwise says which one refused, by its place in
+	// moves; the job is then to be undone. refused is −1 when all have moved.
 	Charge(now int64, moves []Move) (refused int, err error)
 	OpenAccount(key AccountKey, a Account) error
 	ClearAccounts() error
@@ -140,8 +143,8 @@ type Begun struct {
 // Block is how many numbers a batch has, where others write at the same time.
 const Block = 1 << 16
 
-// News are what others have written. Of each chain that does not end as it was known to, Rows begin with the row that it was
-// known to end with.
+// News are what others have written. Of each chain that does not end as it was known to, Rows begin with the row that
+// it was known to end with.
 type News struct {
 	Heads []chain.Head // of all chains, as they are at the end of Rows
 	Rows  []chain.Row  // by number
@@ -162,21 +165,22 @@ type Key [32]byte
 // Shared is a store that other processes write too.
 type Shared interface {
 	Store
-	// Ends is where the chains end now, of which their times are not set. News are what others have written, nil: nothing; they, and
-	// all that was read before, are durable then. What Ends and Begin tell of may not be yet.
+	// Ends is where the chains end now, of which their times are not set. News are what others have written, nil:
+	// nothing; they, and all that was read before, are durable then. What Ends and Begin tell of may not be yet.
 	Ends() ([]chain.Head, error)
 	News(known []chain.Head) (*News, error)
 	// Wrote tells whether the batch of a name is durable, which is certain while another batch holds all chains.
 	Wrote(request [32]byte) (bool, error)
-	// Claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
-	// another process has another fence for ever. Holds tells whether a claim is still this process's, Yield gives it up.
+	// Claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was
+	// lost to another process has another fence for ever. Holds tells whether a claim is still this process's, Yield
+	// gives it up.
 	Claim(key Key) (fence int64, err error)
-	// BeginPresuming begins a batch as Begin does and asks nothing: it presumes, besides what Presume does, that chain 0 and the chains that it
-	// writes end as they are known to, and that nobody waits for them. Where that is not so its end is ErrMoved, and nothing is done. Not ok: there
-	// was no batch within that time, or it has left no numbers.
+	// BeginPresuming begins a batch as Begin does and asks nothing: it presumes, besides what Presume does, that chain
+	// 0 and the chains that it writes end as they are known to, and that nobody waits for them. Where that is not so
+	// its end is ErrMoved, and nothing is done. Not ok: there was no batch within that time, or it has left no numbers.
 	BeginPresuming(all chain.Head, chains []chain.Head, within time.Duration) (b Begun, ok bool)
-	// Presume has the batch that has begun take it for granted that what Charge, Claim and Holds ask is so. Where it is not,
-	// the batch's end, Commit or Rollback, is ErrPresumed, and nothing is done.
+	// Presume has the batch that has begun take it for granted that what Charge, Claim and Holds ask is so. Where it is
+	// not, the batch's end, Commit or Rollback, is ErrPresumed, and nothing is done.
 	Presume()
 	Holds(key Key, fence int64) (bool, error)
 	Yield(key Key, fence int64) error

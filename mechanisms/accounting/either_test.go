@@ -7,20 +7,20 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// A history that satisfies the pure filter or the zCDP filter, whichever: docs/adr/0102 proves that their union is as private as
-// either of them. Here an adversary who chooses each release after the answers before it, to tell two neighbours apart, is computed
-// exactly: what she can reach at most is the δ of her best way of choosing.
+// A history that satisfies the pure filter or the zCDP filter, whichever: docs/adr/0102 proves that their union is as
+// private as either of them. Here an adversary who chooses each release after the answers before it, to tell two
+// neighbours apart, is computed exactly: what she can reach at most is the δ of her best way of choosing.
 
-// chooser is such an adversary, with releases of two kinds: randomised response, of ε each, and discrete Gaussian noise, of ρ each and
-// with no ε at all.
+// chooser is such an adversary, with releases of two kinds: randomised response, of ε each, and discrete Gaussian
+// noise, of ρ each and with no ε at all.
 type chooser struct {
 	epsilon, response, variance float64
 	allowed                     func(responses, gaussians int) bool
 	known                       map[[4]int]float64
 }
 
-// reaches is the largest E[(1 − e^(ε−L))⁺] from a state on: so many releases of each kind, the net of the answers of the first, the
-// sum of the losses of the second in units of 1/(2σ²).
+// reaches is the largest E[(1 − e^(ε−L))⁺] from a state on: so many releases of each kind, the net of the answers of
+// the first, the sum of the losses of the second in units of 1/(2σ²).
 func (c *chooser) reaches(responses, gaussians, net, sum int) float64 {
 	key := [4]int{responses, gaussians, net, sum}
 	if v, ok := c.known[key]; ok {

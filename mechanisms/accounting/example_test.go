@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// A budget of (1, 1e-6): half of δ buys ρ, half pays for thresholds. A sparse vector is open while counts and discovered
-// keys are released; all are chosen as answers come in.
+// A budget of (1, 1e-6): half of δ buys ρ, half pays for thresholds. A sparse vector is open while counts and
+// discovered keys are released; all are chosen as answers come in.
 func Example() {
 	half := privacy.AttoDelta(5e11)
 	rho, err := accounting.LargestRho(privacy.MicroEpsilon(1_000_000), half)

@@ -47,8 +47,8 @@ func TestFilterAgainstSums(t *testing.T) {
 	}
 }
 
-// TestFilterMixesNoUnits: a limit that names ε holds nothing of ρ; one that names ρ holds ε for the ρ that they come to. A unit that a
-// cost does not name does not refuse it, even where more than its limit is spent.
+// TestFilterMixesNoUnits: a limit that names ε holds nothing of ρ; one that names ρ holds ε for the ρ that they come
+// to. A unit that a cost does not name does not refuse it, even where more than its limit is spent.
 func TestFilterMixesNoUnits(t *testing.T) {
 	f, g := Filter{Limit: pure(10, 5)}, Filter{Limit: concentrated(10, 5)}
 	if f.Holds(Price(concentrated(1, 0))) || f.Holds(Price(privacy.Cost{Epsilon: privacy.MicroEpsilon(1), Rho: privacy.PicoRho(1)})) {
@@ -63,8 +63,9 @@ func TestFilterMixesNoUnits(t *testing.T) {
 	}
 }
 
-// TestEitherAgainstSums: under a limit of ε and ρ, random histories of charges that name ε or ρ against the two conditions written
-// down naively, from the list of what was charged; a refused charge takes nothing; what is left is what the next one is held to.
+// TestEitherAgainstSums: under a limit of ε and ρ, random histories of charges that name ε or ρ against the two
+// conditions written down naively, from the list of what was charged; a refused charge takes nothing; what is left is
+// what the next one is held to.
 func TestEitherAgainstSums(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 19))
 	ends := map[string]int{}
@@ -155,8 +156,8 @@ func TestPriceUnderZCDP(t *testing.T) {
 	}
 }
 
-// TestRepricingNeverLoses: what charges come to under zCDP and replace-one is at least what each does by itself, though it be
-// more than can be written.
+// TestRepricingNeverLoses: what charges come to under zCDP and replace-one is at least what each does by itself, though
+// it be more than can be written.
 func TestRepricingNeverLoses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		costs := rapid.SliceOf(rapid.Int64Range(1, 1e12)).Draw(t, "costs")

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/dsp/fourier"
 )
 
-// lossOfLaplace is the privacy loss of one Laplace release on a grid of step ε/parts: mass i lies at (i−parts)·step. Mass
-// between two points is split between them so that it weighs as much under the neighbour (Doroshenko et al. 2022), which
-// never lowers a δ and is exact at the points.
+// lossOfLaplace is the privacy loss of one Laplace release on a grid of step ε/parts: mass i lies at (i−parts)·step.
+// Mass between two points is split between them so that it weighs as much under the neighbour (Doroshenko et al. 2022),
+// which never lowers a δ and is exact at the points.
 func lossOfLaplace(epsilon float64, parts int) []float64 {
 	step := epsilon / float64(parts)
 	mass := make([]float64, 2*parts+1)
@@ -29,8 +29,8 @@ func lossOfLaplace(epsilon float64, parts int) []float64 {
 	return mass
 }
 
-// composed is the δ at ε = 1 of n such releases: the n-th power of the transform on a circle that is wider than what of the
-// sum's mass shows.
+// composed is the δ at ε = 1 of n such releases: the n-th power of the transform on a circle that is wider than what of
+// the sum's mass shows.
 func composed(n int64, epsilon float64, parts int) float64 {
 	step := epsilon / float64(parts)
 	size := 1
@@ -56,9 +56,9 @@ func composed(n int64, epsilon float64, parts int) float64 {
 	return delta
 }
 
-// TestLaplaceByItsLoss: how many Laplace releases, rather than any pure ones, fit into (1, 1e-6), from their privacy loss
-// distribution; the known figures are of a coarser grid, rounded up, so ours may be a few higher, or come from the optimal
-// batch where that is better.
+// TestLaplaceByItsLoss: how many Laplace releases, rather than any pure ones, fit into (1, 1e-6), from their privacy
+// loss distribution; the known figures are of a coarser grid, rounded up, so ours may be a few higher, or come from the
+// optimal batch where that is better.
 func TestLaplaceByItsLoss(t *testing.T) {
 	for _, c := range []struct {
 		epsilon float64

@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// The yardsticks: what other ways of adding up would allow. None of them is a filter for the releases that are sold, whose
-// costs are chosen after earlier answers, or they hold for one kind of release alone.
+// The yardsticks: what other ways of adding up would allow. None of them is a filter for the releases that are sold,
+// whose costs are chosen after earlier answers, or they hold for one kind of release alone.
 
 // most returns the largest n that fits; fits must be monotone.
 func most(fits func(n int64) bool) int64 {
@@ -54,7 +54,8 @@ func TestQueriesOfOneBudget(t *testing.T) {
 	}
 }
 
-// laplaceDelta is the δ at ε = 1 of n Laplace releases by Rényi DP: the loss at each order, converted as LargestRho does.
+// laplaceDelta is the δ at ε = 1 of n Laplace releases by Rényi DP: the loss at each order, converted as LargestRho
+// does.
 func laplaceDelta(n, e float64) float64 {
 	return math.Exp(-highest(func(u float64) float64 {
 		over := math.Exp(u)
@@ -68,8 +69,8 @@ func laplaceDelta(n, e float64) float64 {
 }
 
 // responses bounds δ_g. The outcome with l truths has the loss (2l−n)ε, so its term is P(l)·(1 − exp(e − (2l−n)ε)),
-// positive from l = ⌊(e/ε + n)/2⌋ + 1 on. Terms fall from the mode on by the ratio (n−l)/(l+1)·e^ε; ln P(l) loses at most
-// some 2^-52 of the largest factorial's logarithm, which is added.
+// positive from l = ⌊(e/ε + n)/2⌋ + 1 on. Terms fall from the mode on by the ratio (n−l)/(l+1)·e^ε; ln P(l) loses at
+// most some 2^-52 of the largest factorial's logarithm, which is added.
 func responses(n, epsilon, e float64) float64 {
 	logTotal := n * (epsilon + math.Log1p(math.Exp(-epsilon))) // ln (1+e^ε)^n
 	factorial := func(x float64) float64 {
@@ -120,8 +121,8 @@ func TestResponsesAgainstAllOutcomes(t *testing.T) {
 	}
 }
 
-// normalVariance is the smallest σ² for which real-valued normal noise on a number that moves by at most 1 is (ε, δ)-DP,
-// exactly when (Balle and Wang 2018, Theorem 8) δ ≥ Φ(1/(2σ) − εσ) − e^ε Φ(−1/(2σ) − εσ).
+// normalVariance is the smallest σ² for which real-valued normal noise on a number that moves by at most 1 is (ε,
+// δ)-DP, exactly when (Balle and Wang 2018, Theorem 8) δ ≥ Φ(1/(2σ) − εσ) − e^ε Φ(−1/(2σ) − εσ).
 func normalVariance(epsilon, delta float64) float64 {
 	low, high := 0x1p-20, 0x1p40
 	for high/low > 1+1e-13 {

@@ -1,6 +1,6 @@
-// Package accounting says what several releases cost together: it holds the Filter, the budget that stays valid when each
-// release is chosen after the answers of those before it, which the ledger's accounts are, and what costs come to in
-// another unit: ε in ρ, an (ε, δ) in ρ, a unit replaced instead of removed. docs/mechanisms/accounting.md says which
+// Package accounting says what several releases cost together: it holds the Filter, the budget that stays valid when
+// each release is chosen after the answers of those before it, which the ledger's accounts are, and what costs come to
+// in another unit: ε in ρ, an (ε, δ) in ρ, a unit replaced instead of removed. docs/mechanisms/accounting.md says which
 // composition is valid when. All of it is arithmetic on public numbers.
 package accounting
 
@@ -63,8 +63,8 @@ func checkDelta(d privacy.Delta) error {
 	return nil
 }
 
-// highest returns the highest value of f that a search over u = ln(a−1), a an order, sees: a grid, then thirds around its
-// best point.
+// highest returns the highest value of f that a search over u = ln(a−1), a an order, sees: a grid, then thirds around
+// its best point.
 func highest(f func(u float64) float64) float64 {
 	const from, to, step = -30.0, 60.0, 0.25
 	best, value := from, f(from)

@@ -33,8 +33,8 @@ func lost(d noise.Distribution, s privacy.Sensitivity, rows int64, pure bool) fl
 	return float64(rows*rows*s.L2Squared) / (2 * d.Variance())
 }
 
-// TestDawaTakesWhatItCosts: what the noises of the partition and of any number of buckets lose, computed from them and the
-// sensitivities, is the cost, not more and hardly less, for several rows a unit under both relations.
+// TestDawaTakesWhatItCosts: what the noises of the partition and of any number of buckets lose, computed from them and
+// the sensitivities, is the cost, not more and hardly less, for several rows a unit under both relations.
 func TestDawaTakesWhatItCosts(t *testing.T) {
 	for _, cost := range paid {
 		for _, c := range bounded {

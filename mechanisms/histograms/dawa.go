@@ -16,9 +16,9 @@ import (
 // MaxCells is the largest number of cells of a Dawa.
 const MaxCells = 1 << 20
 
-// Dawa is a checked plan for ordered cells: a quarter of the cost chooses a partition into buckets whose cells are about
-// equal, the rest observes the buckets' counts by the best strategy for so many; a count is then spread evenly over its
-// bucket. It is immutable; the zero value is invalid.
+// Dawa is a checked plan for ordered cells: a quarter of the cost chooses a partition into buckets whose cells are
+// about equal, the rest observes the buckets' counts by the best strategy for so many; a count is then spread evenly
+// over its bucket. It is immutable; the zero value is invalid.
 type Dawa struct {
 	cells     int
 	bounds    bounds
@@ -72,9 +72,9 @@ func NewDawa(cells int, c privacy.Contribution, cost privacy.Cost) (Dawa, error)
 	return d, nil
 }
 
-// buckets returns the strategy for n buckets with the least expected error over all ranges of them, and its noise. A row is
-// in one bucket, so that the observations of neighbours are rows times the strategy's sensitivity apart in L1, rows² times
-// in squared L2.
+// buckets returns the strategy for n buckets with the least expected error over all ranges of them, and its noise. A
+// row is in one bucket, so that the observations of neighbours are rows times the strategy's sensitivity apart in L1,
+// rows² times in squared L2.
 func (d Dawa) buckets(n int) (ranges.Description, noise.Distribution, error) {
 	goal := ranges.Goal{Cells: n, Workload: ranges.AllRanges, Norm: ranges.L2, Neighbors: privacy.AddRemove}
 	if d.epsilon.Micro() > 0 {
@@ -122,15 +122,16 @@ func (d Dawa) calibrate(s privacy.Sensitivity) (noise.Distribution, error) {
 	return noise.New(noise.Gaussian, v.Int64(), den)
 }
 
-// Bucketed is the outcome of a Dawa: where the buckets end, the strategy by which they were observed, a function of their
-// number alone, and its noisy observations.
+// Bucketed is the outcome of a Dawa: where the buckets end, the strategy by which they were observed, a function of
+// their number alone, and its noisy observations.
 type Bucketed struct {
 	Ends         []int
 	Strategy     ranges.Description
 	Observations []int64
 }
 
-// The ends of what is observed: counts are cut at maxCount, so noise that is clipped at ±2^63 ends at ±maxNoisy either way.
+// The ends of what is observed: counts are cut at maxCount, so noise that is clipped at ±2^63 ends at ±maxNoisy either
+// way.
 const (
 	maxCount = 1 << 61
 	maxNoisy = 1 << 62
@@ -138,13 +139,13 @@ const (
 
 // Release opens the cells, chooses the partition and observes it. Missing cells count as 0, further ones are ignored.
 //
-// Claim: ε-DP, or ρ-zCDP, at the plan's cost, for its contribution.
-// Neighbours and sensitivity: a unit's rows are at most rows single steps (replace-one: twice that) between the cells; the
-// partition's proof stands in partition.go, the buckets' sensitivity at buckets.
-// Theorem: composition; the partition's ε₁-DP is ε₁²/2-zCDP (Bun, Steinke 2016).
-// Proof: given the partition, the strategy, the noise and the buckets are fixed; a cell enters its bucket by addition, cut at
-// 2^61, which brings no two values further apart, and exact noise is added to every observation.
-// Limits: as for the partition. Where a source of randomness fails, how far it got depends on the data. The reading is biased where buckets are not even, by an amount that the release does not tell.
+// Claim: ε-DP, or ρ-zCDP, at the plan's cost, for its contribution. Neighbours and sensitivity: a unit's rows are at
+// most rows single steps (replace-one: twice that) between the cells; the partition's proof stands in partition.go, the
+// buckets' sensitivity at buckets. Theorem: composition; the partition's ε₁-DP is ε₁²/2-zCDP (Bun, Steinke 2016).
+// Proof: given the partition, the strategy, the noise and the buckets are fixed; a cell enters its bucket by addition,
+// cut at 2^61, which brings no two values further apart, and exact noise is added to every observation. Limits: as for
+// the partition. Where a source of randomness fails, how far it got depends on the data. The reading is biased where
+// buckets are not even, by an amount that the release does not tell.
 func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[Bucketed], error) {
 	var none privacy.Released[Bucketed]
 	if d.cells == 0 {
@@ -197,8 +198,9 @@ func addNoise(n, noise int64) int64 {
 	return min(max(n+noise, -maxNoisy), maxNoisy)
 }
 
-// Prefixes returns the estimated sums of the first 0, 1, …, all cells: the buckets' counts by least squares and the isotonic
-// step, each spread evenly over its cells. It is post-processing. The sum of cells from i to j−1 is the difference of two.
+// Prefixes returns the estimated sums of the first 0, 1, …, all cells: the buckets' counts by least squares and the
+// isotonic step, each spread evenly over its cells. It is post-processing. The sum of cells from i to j−1 is the
+// difference of two.
 func (d Dawa) Prefixes(released privacy.Released[Bucketed]) (privacy.Released[[]float64], error) {
 	var none privacy.Released[[]float64]
 	if d.cells == 0 || !released.Valid() {

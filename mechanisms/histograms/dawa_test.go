@@ -143,8 +143,8 @@ func TestCostsByDefinition(t *testing.T) {
 	}
 }
 
-// twoHalves tells how often the partition of four cells is its two halves: 1 or 0 an answer. Between these neighbours one row
-// makes the first half uneven and the whole more even, which moves T by all of 32.
+// twoHalves tells how often the partition of four cells is its two halves: 1 or 0 an answer. Between these neighbours
+// one row makes the first half uneven and the whole more even, which moves T by all of 32.
 func twoHalves(t *testing.T, p partitioner, cells []int64, stream byte) []float64 {
 	t.Helper()
 	r, answers := noise.NewReader(seeded(stream)), make([]float64, stattest.Length(60_000, 4_000_000))

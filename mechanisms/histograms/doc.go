@@ -1,10 +1,10 @@
 // Package histograms releases histograms whose strategy depends on the data, privately. Dawa, for few rows over many
-// ordered cells, first chooses a partition of the cells into even buckets, then observes the buckets. The package knows neither
-// SQL nor users.
+// ordered cells, first chooses a partition of the cells into even buckets, then observes the buckets. The package knows
+// neither SQL nor users.
 //
-// An example: `{kind: synthetic, columns: [income], mechanism: dawa, epsilon: 0.5}` over 201 cells. An eighth is paid for where
-// the buckets end, say at 12, 40 and 201; three eighths for noisy counts of the three; the rows that are made up are as many in
-// each cell of a bucket.
+// An example: `{kind: synthetic, columns: [income], mechanism: dawa, epsilon: 0.5}` over 201 cells. An eighth is paid
+// for where the buckets end, say at 12, 40 and 201; three eighths for noisy counts of the three; the rows that are made
+// up are as many in each cell of a bucket.
 package histograms
 
 import (
@@ -21,8 +21,8 @@ type bounds struct {
 	replaceOne bool
 }
 
-// boundsOf checks a contribution. A unit's rows may be in one bucket however many cells they are in, so only their number
-// counts.
+// boundsOf checks a contribution. A unit's rows may be in one bucket however many cells they are in, so only their
+// number counts.
 func boundsOf(c privacy.Contribution) (bounds, error) {
 	b := bounds{rows: c.Rows, replaceOne: c.Neighbors == privacy.ReplaceOne}
 	if c.Rows < 1 || c.Rows > maxRows {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/synthetic"
 )
 
-// oneColumn are what made-up rows of one ordered column are to answer well, as package mechanisms lists it: each value, and the
-// first ones together.
+// oneColumn are what made-up rows of one ordered column are to answer well, as package mechanisms lists it: each value,
+// and the first ones together.
 func oneColumn(t testing.TB, cells int) synthetic.Queries {
 	t.Helper()
 	var members [][]int32
@@ -38,8 +38,8 @@ func prefixesOf(cells []float64) []float64 {
 	return sums
 }
 
-// madeUpFigures are root mean squared errors of all ranges, of so many draws, of what rows are made up from: MWEM's distribution, and
-// a prefix tree's, of the best of its strides and with δ = 1e-6 besides.
+// madeUpFigures are root mean squared errors of all ranges, of so many draws, of what rows are made up from: MWEM's
+// distribution, and a prefix tree's, of the best of its strides and with δ = 1e-6 besides.
 func madeUpFigures(t testing.TB, s shape, rows int, cost privacy.Cost, draws int) (mwem, tree float64) {
 	t.Helper()
 	n := len(s.cells)
@@ -88,9 +88,9 @@ func madeUpFigures(t testing.TB, s shape, rows int, cost privacy.Cost, draws int
 	return math.Sqrt(mwem), math.Sqrt(tree)
 }
 
-// TestDawaAgainstMWEM: why there is a `mechanism: dawa`, and none of prefix trees (ADR 68). Over one ordered column its error of all
-// ranges is below half of MWEM's, in the geometric mean over shapes of the Adult extract; a prefix tree's, of the best stride for
-// each and for a δ more, is above it, though on one shape it is far below.
+// TestDawaAgainstMWEM: why there is a `mechanism: dawa`, and none of prefix trees (ADR 68). Over one ordered column its
+// error of all ranges is below half of MWEM's, in the geometric mean over shapes of the Adult extract; a prefix tree's,
+// of the best stride for each and for a δ more, is above it, though on one shape it is far below.
 func TestDawaAgainstMWEM(t *testing.T) {
 	fitted, trees, n := 0.0, 0.0, 0.0
 	for _, s := range shapes(t) {

@@ -14,31 +14,31 @@ import (
 // g_b geometric with P(k) ∝ exp(−k/t), t = 32·steps/ε; each cut of a block in two is charged too, by the block's level.
 // The partition with the least sum of costs and charges is released.
 //
-// Claim: ε-DP. Neighbours: the cells differ by at most steps single rows, each added or removed.
-// Sensitivity: Σ|x_i − median| = min over m of Σ|x_i − m|, which one row more or less in one cell changes by at most 1.
-// Theorem: report noisy min, with a partition's shared noise (Li, Hay, Miklau, Wang 2014, DAWA, theorem 2), here with
-// one-sided noise as in permute-and-flip.
-// Proof: it is enough to look at one row, in cell j, and at ε/steps, for databases steps rows apart are joined by that many
-// steps. Fix a partition B; exactly one bucket b of B contains j. Fix also the noise of all buckets but b. B is chosen if
-// its cost is below that of every other partition, or equal to it and B comes first in a fixed order: that is, if
-// g_b ≥ T, T being the largest, over all partitions without b, of 16·dev(b) + what is fixed of B − their cost, plus 1 if they
-// come first; partitions with b do not matter, for g_b is in both sums. The charges are public and the same for both data. One row moves dev(b) by at most 1, and by at most 1
-// the one bucket of another partition that contains j, so T by at most 32. And P(g ≥ T) ≤ exp(32/t)·P(g ≥ T+32) for every
-// T, positive or not. Ties: the smaller tree is cut only if that is cheaper than leaving it whole, which at the same cost
-// prefers, from the root down, the whole: a fixed order.
-// Buckets of one cell deviate by 0 and get noise like all others: without it the argument fails for partitions that have
-// j alone, whose rivals all move.
-// Limits: noise is cut at 2^41, so that sums of costs cannot overflow; New keeps t below 2^28, and what is cut has a
-// probability below exp(−8192). Time depends on the number of cells and on the noise.
+// Claim: ε-DP. Neighbours: the cells differ by at most steps single rows, each added or removed. Sensitivity: Σ|x_i −
+// median| = min over m of Σ|x_i − m|, which one row more or less in one cell changes by at most 1. Theorem: report
+// noisy min, with a partition's shared noise (Li, Hay, Miklau, Wang 2014, DAWA, theorem 2), here with one-sided noise
+// as in permute-and-flip. Proof: it is enough to look at one row, in cell j, and at ε/steps, for databases steps rows
+// apart are joined by that many steps. Fix a partition B; exactly one bucket b of B contains j. Fix also the noise of
+// all buckets but b. B is chosen if its cost is below that of every other partition, or equal to it and B comes first
+// in a fixed order: that is, if g_b ≥ T, T being the largest, over all partitions without b, of 16·dev(b) + what is
+// fixed of B − their cost, plus 1 if they come first; partitions with b do not matter, for g_b is in both sums. The
+// charges are public and the same for both data. One row moves dev(b) by at most 1, and by at most 1 the one bucket of
+// another partition that contains j, so T by at most 32. And P(g ≥ T) ≤ exp(32/t)·P(g ≥ T+32) for every T, positive or
+// not. Ties: the smaller tree is cut only if that is cheaper than leaving it whole, which at the same cost prefers,
+// from the root down, the whole: a fixed order. Buckets of one cell deviate by 0 and get noise like all others: without
+// it the argument fails for partitions that have j alone, whose rivals all move. Limits: noise is cut at 2^41, so that
+// sums of costs cannot overflow; New keeps t below 2^28, and what is cut has a probability below exp(−8192). Time
+// depends on the number of cells and on the noise.
 type partitioner struct {
 	noise noise.Distribution // of scale t; its non-negative half is the geometric
 	scale int64              // ⌈t⌉
 }
 
-// charge returns what cutting a block of level l in two costs besides its halves, of levels in all. It is a matter of error
-// alone. Of many noisy costs the least is low by luck: where cells are even, a block is left whole only if luck's gain,
-// about the scale for each cut, is taken back. On the smallest blocks, which are many, the charge is three times the scale,
-// so that few of them are cut for nothing; on the largest one nothing, for a few buckets too many are harmless.
+// charge returns what cutting a block of level l in two costs besides its halves, of levels in all. It is a matter of
+// error alone. Of many noisy costs the least is low by luck: where cells are even, a block is left whole only if luck's
+// gain, about the scale for each cut, is taken back. On the smallest blocks, which are many, the charge is three times
+// the scale, so that few of them are cut for nothing; on the largest one nothing, for a few buckets too many are
+// harmless.
 func (p partitioner) charge(l, levels int) int64 {
 	return 3*p.scale - 3*p.scale*int64(l-1)/int64(max(1, levels-1))
 }
@@ -92,8 +92,8 @@ func (p partitioner) least(cells int, costs [][]int64) []int {
 	return ends
 }
 
-// costs returns the noisy cost of every block, level by level from the single cells up. A block with one child only is the
-// same as the child and costs nothing of its own; it draws no noise.
+// costs returns the noisy cost of every block, level by level from the single cells up. A block with one child only is
+// the same as the child and costs nothing of its own; it draws no noise.
 func (p partitioner) costs(cells []int64, r *noise.Reader) [][]int64 {
 	sorted := make([]int64, len(cells))
 	for i, c := range cells {

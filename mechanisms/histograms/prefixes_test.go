@@ -29,8 +29,9 @@ func mustPrefixes(t testing.TB, bits, stride int, c privacy.Contribution, cost p
 	return p
 }
 
-// TestThresholdBySummation: by the masses of the noise, term by term, a unit's own prefixes pass with at most δ over all
-// levels however its rows are spread, and with more at a threshold one lower (Laplace; the Gaussian's tail is a bound).
+// TestThresholdBySummation: by the masses of the noise, term by term, a unit's own prefixes pass with at most δ over
+// all levels however its rows are spread, and with more at a threshold one lower (Laplace; the Gaussian's tail is a
+// bound).
 func TestThresholdBySummation(t *testing.T) {
 	for _, rows := range []int64{1, 3} {
 		for _, kind := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
@@ -183,8 +184,8 @@ func TestPrefixesOf64Bits(t *testing.T) {
 }
 
 func TestAuditOfPrefixes(t *testing.T) {
-	// A key that the unit has alone beside a common one that it adds to: δ is seen at the first, ε at the second. The plan's
-	// δ is large, so that it can be seen.
+	// A key that the unit has alone beside a common one that it adds to: δ is seen at the first, ε at the second. The
+	// plan's δ is large, so that it can be seen.
 	const delta = .05
 	p := mustPrefixes(t, 2, 1, privacy.Contribution{Rows: 2, Neighbors: privacy.AddRemove}, withDelta(eps(1), 5e16))
 	one, other := []Keyed{{0, 30}}, []Keyed{{0, 31}, {3, 1}}

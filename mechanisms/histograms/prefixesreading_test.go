@@ -10,10 +10,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Reading reads counts of ranges and quantiles from kept prefixes. From the top down, what a prefix counts beyond its kept
-// children is spread evenly over the keys that are in none of them; children that together count more than it are scaled
-// down to it. So counts are never negative and add up. Rows in dropped prefixes of the first level are not in it, and a
-// kept prefix, having passed the threshold, is a little too large on average where its count is near to it.
+// Reading reads counts of ranges and quantiles from kept prefixes. From the top down, what a prefix counts beyond its
+// kept children is spread evenly over the keys that are in none of them; children that together count more than it are
+// scaled down to it. So counts are never negative and add up. Rows in dropped prefixes of the first level are not in
+// it, and a kept prefix, having passed the threshold, is a little too large on average where its count is near to it.
 // It is post-processing, and safe for concurrent use.
 type Reading struct {
 	keyBits int

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Prefix trees are what Dawa is measured by over the same cells: they keep prefixes of keys whose noisy counts pass a threshold, and
-// pay δ for it (ADR 68).
+// Prefix trees are what Dawa is measured by over the same cells: they keep prefixes of keys whose noisy counts pass a
+// threshold, and pay δ for it (ADR 68).
 
 // Keyed is how many rows have a key.
 type Keyed struct {
@@ -22,9 +22,9 @@ type Keyed struct {
 	Count int64
 }
 
-// Prefixes is a checked plan for keys of up to 64 bits, far too many to list: a tree whose nodes are the keys' prefixes, a few
-// bits longer on each level. A prefix with rows gets noise and is kept if it passes the threshold; only below kept
-// prefixes does the next level look. It is immutable; the zero value is invalid.
+// Prefixes is a checked plan for keys of up to 64 bits, far too many to list: a tree whose nodes are the keys'
+// prefixes, a few bits longer on each level. A prefix with rows gets noise and is kept if it passes the threshold; only
+// below kept prefixes does the next level look. It is immutable; the zero value is invalid.
 type Prefixes struct {
 	keyBits, stride int
 	cost            privacy.Cost
@@ -33,8 +33,9 @@ type Prefixes struct {
 	threshold       int64
 }
 
-// NewPrefixes checks the parameters: keys below 2^keyBits, seen stride bits at a time (a divisor). The cost names ε or ρ,
-// for the noise, and δ, for the threshold. Few levels have little noise each; many find where rows gather in between.
+// NewPrefixes checks the parameters: keys below 2^keyBits, seen stride bits at a time (a divisor). The cost names ε or
+// ρ, for the noise, and δ, for the threshold. Few levels have little noise each; many find where rows gather in
+// between.
 func NewPrefixes(keyBits, stride int, c privacy.Contribution, cost privacy.Cost) (Prefixes, error) {
 	if keyBits < 1 || keyBits > 64 {
 		return Prefixes{}, fmt.Errorf("bits of a key are %d, must be from 1 to 64", keyBits)
@@ -76,9 +77,9 @@ func NewPrefixes(keyBits, stride int, c privacy.Contribution, cost privacy.Cost)
 	return p, err
 }
 
-// smallestThreshold returns the smallest threshold that a unit's own prefixes of one level pass with probability at most
-// delta: rows·P(1 + noise ≥ τ) and P(rows + noise ≥ τ) are at most that, the former where it has many prefixes, the
-// latter where it has one.
+// smallestThreshold returns the smallest threshold that a unit's own prefixes of one level pass with probability at
+// most delta: rows·P(1 + noise ≥ τ) and P(rows + noise ≥ τ) are at most that, the former where it has many prefixes,
+// the latter where it has one.
 func (p Prefixes) smallestThreshold(b bounds, delta float64) (int64, error) {
 	passes := func(threshold int64) float64 {
 		return math.Max(float64(b.rows)*p.tail(threshold-1), p.tail(threshold-b.rows)) * (1 + 1e-9)
@@ -131,19 +132,19 @@ type Node struct {
 //
 // Claim: (ε, δ)-DP; under ρ, within δ of a ρ-zCDP mechanism in the sense below. Neighbours: the plan's contribution.
 // Sensitivity: a row is in one prefix of each level, so the counts of a level are rows apart in L1 and rows² in squared
-// L2, twice that under replace-one; the levels add up.
-// Theorem: Laplace or Gaussian counts behind a threshold (Korolova, Kenthapadi, Mishra, Ntoulas 2009; Wilson et al. 2020),
-// composed over the levels, each of which is chosen by what the one before released.
-// Proof: say that a prefix is private if it has rows in one of the two databases alone. Let E be the event that no private
-// prefix is kept. A private prefix holds at most rows rows, all of the one unit, so on a level at most rows of them exist,
-// and with f(c) = P(c + noise ≥ τ), convex up to τ, Σ f(c_i) subject to Σ c_i ≤ rows is largest for one prefix or for rows
-// of them: at most δ/levels (a half of it for each side under replace-one). So P(E) ≥ 1 − δ on add-remove's larger
-// database, and surely on the other. Outputs in E consist of common prefixes, whose noisy counts lose at most ε (or ρ) all
-// together, times the probability that private ones stay away, between 1 − δ and 1. Hence P(out ∈ T) ≤ e^ε·P'(out ∈ T)+δ
-// both ways; replace-one has δ/2 from each of the two sides. Under ρ the mechanism that never looks at private prefixes is
-// ρ-zCDP and differs from this one with probability at most δ: the coupling that the accountant adds δ for.
-// Limits: time and the number of random words depend on how many prefixes have rows below kept ones, kept or not; the
-// order of the output does not; where a source of randomness fails, how far it got does. Rows below prefixes that were dropped are lost to the level: see Reading.
+// L2, twice that under replace-one; the levels add up. Theorem: Laplace or Gaussian counts behind a threshold
+// (Korolova, Kenthapadi, Mishra, Ntoulas 2009; Wilson et al. 2020), composed over the levels, each of which is chosen
+// by what the one before released. Proof: say that a prefix is private if it has rows in one of the two databases
+// alone. Let E be the event that no private prefix is kept. A private prefix holds at most rows rows, all of the one
+// unit, so on a level at most rows of them exist, and with f(c) = P(c + noise ≥ τ), convex up to τ, Σ f(c_i) subject to
+// Σ c_i ≤ rows is largest for one prefix or for rows of them: at most δ/levels (a half of it for each side under
+// replace-one). So P(E) ≥ 1 − δ on add-remove's larger database, and surely on the other. Outputs in E consist of
+// common prefixes, whose noisy counts lose at most ε (or ρ) all together, times the probability that private ones stay
+// away, between 1 − δ and 1. Hence P(out ∈ T) ≤ e^ε·P'(out ∈ T)+δ both ways; replace-one has δ/2 from each of the two
+// sides. Under ρ the mechanism that never looks at private prefixes is ρ-zCDP and differs from this one with
+// probability at most δ: the coupling that the accountant adds δ for. Limits: time and the number of random words
+// depend on how many prefixes have rows below kept ones, kept or not; the order of the output does not; where a source
+// of randomness fails, how far it got does. Rows below prefixes that were dropped are lost to the level: see Reading.
 func (p Prefixes) Release(truth privacy.Sensitive[[]Keyed], random io.Reader) (privacy.Released[[]Node], error) {
 	var none privacy.Released[[]Node]
 	if p.keyBits == 0 {

@@ -190,8 +190,8 @@ func (r bytesOf) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkRangeErrorShapes prints the error of all ranges on the shapes, at DPBench's scales: identity, the best strategy
-// chosen ahead, the same with the isotonic step, and Dawa, with its number of buckets.
+// BenchmarkRangeErrorShapes prints the error of all ranges on the shapes, at DPBench's scales: identity, the best
+// strategy chosen ahead, the same with the isotonic step, and Dawa, with its number of buckets.
 func BenchmarkRangeErrorShapes(b *testing.B) {
 	for _, s := range shapes(b) {
 		b.Run(s.name, func(b *testing.B) {
@@ -228,10 +228,10 @@ func BenchmarkRangeErrorShapes(b *testing.B) {
 // with the isotonic step, for a public guess of the number of rows (or a released one): under pure accounting, few rows
 // over many cells, ε·rows/(rows of a unit) at most 1000 and at least 2048 cells.
 //
-// On shapes of two real columns its error, over that strategy's, was: 4096 cells, at ε·rows of 100 and 1000, 0.75 to 0.98;
-// at 30, where either says little, 1.1 and 1.6; at 3000 1.0, from 10,000 on 1.0 to 1.2. 16,384 cells, for which no
-// optimised strategy is shipped, 0.8 from 30 to 3000. 1024 cells 1.0; fewer, it lost. Under zCDP it lost: there a strategy
-// chosen ahead is three times as good.
+// On shapes of two real columns its error, over that strategy's, was: 4096 cells, at ε·rows of 100 and 1000, 0.75 to
+// 0.98; at 30, where either says little, 1.1 and 1.6; at 3000 1.0, from 10,000 on 1.0 to 1.2. 16,384 cells, for which
+// no optimised strategy is shipped, 0.8 from 30 to 3000. 1024 cells 1.0; fewer, it lost. Under zCDP it lost: there a
+// strategy chosen ahead is three times as good.
 func dawaWins(cells int, rows int64, c privacy.Contribution, cost privacy.Cost) bool {
 	b, err := boundsOf(c)
 	epsilon := cost.Epsilon.Float()
@@ -240,8 +240,8 @@ func dawaWins(cells int, rows int64, c privacy.Contribution, cost privacy.Cost) 
 
 const trials = 12
 
-// TestTheRuleOnShapes: where the rule says so, Dawa has the smaller error on the whole (geometric mean over the shapes), and
-// where many rows make it lose, the rule says no.
+// TestTheRuleOnShapes: where the rule says so, Dawa has the smaller error on the whole (geometric mean over the
+// shapes), and where many rows make it lose, the rule says no.
 func TestTheRuleOnShapes(t *testing.T) {
 	gain, n := 0.0, 0
 	for _, s := range shapes(t)[2:] {

@@ -12,8 +12,8 @@ import (
 const auditAlarm = 1e-6
 
 // audited releases both databases and returns the lower bound of ε at δ. Each shown key adds its noisy count's distance
-// from the middle of the two true ones, in the direction in which they differ; a dropped key counts as what is just below
-// the threshold.
+// from the middle of the two true ones, in the direction in which they differ; a dropped key counts as what is just
+// below the threshold.
 func audited(t *testing.T, r Rule, one, other []Count, delta float64, answers int) float64 {
 	t.Helper()
 	direction, middle := map[string]float64{}, map[string]float64{}

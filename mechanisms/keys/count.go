@@ -1,11 +1,11 @@
 // Package keys releases which keys of an open domain occur, with or without the number of units that have each: what a
 // GROUP BY over a column needs whose values are not public. A key that one unit alone has must hardly ever show, which
-// is what δ pays for. Rule.Release adds noise to each key's count of distinct units and shows the keys whose noisy count
-// reaches a threshold, together with that count: one noisy number for both.
+// is what δ pays for. Rule.Release adds noise to each key's count of distinct units and shows the keys whose noisy
+// count reaches a threshold, together with that count: one noisy number for both.
 //
 // Three noises: Truncated, the optimal selection for a unit with one key, and still the best for two at a given (ε, δ);
-// Laplace; and Gaussian, best for three keys or more and wherever ρ is what is paid. Best chooses under an accountant by
-// the count at which a key is shown with probability one half.
+// Laplace; and Gaussian, best for three keys or more and wherever ρ is what is paid. Best chooses under an accountant
+// by the count at which a key is shown with probability one half.
 package keys
 
 import (

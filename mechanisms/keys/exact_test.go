@@ -66,9 +66,9 @@ func worstDelta(r Rule, epsilon float64) float64 {
 	return worst
 }
 
-// TestExactPrivacyOfOneKey: the divergence of all neighbouring counts of one key, from the outcomes' exact probabilities, is
-// at most δ at ε, and for pure noise it is δ: nothing is given away. A threshold one lower, or the mixture's coin the wrong
-// way round, is caught.
+// TestExactPrivacyOfOneKey: the divergence of all neighbouring counts of one key, from the outcomes' exact
+// probabilities, is at most δ at ε, and for pure noise it is δ: nothing is given away. A threshold one lower, or the
+// mixture's coin the wrong way round, is caught.
 func TestExactPrivacyOfOneKey(t *testing.T) {
 	for _, c := range []struct{ micro, atto int64 }{{1e6, 1e12}, {1e6, 1e16}, {300_000, 1e15}, {2e6, 5e16}, {500_000, 3e17}} {
 		epsilon, delta := float64(c.micro)/1e6, float64(c.atto)/1e18
@@ -98,8 +98,8 @@ func TestExactPrivacyOfOneKey(t *testing.T) {
 	}
 }
 
-// TestTruncationIsPaidForAllMovedKeys: under replace-one a unit's keys may fall on one side and rise on the other, each out
-// of the other's support, so twice as many take a part of δ.
+// TestTruncationIsPaidForAllMovedKeys: under replace-one a unit's keys may fall on one side and rise on the other, each
+// out of the other's support, so twice as many take a part of δ.
 func TestTruncationIsPaidForAllMovedKeys(t *testing.T) {
 	for _, neighbors := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
 		for _, k := range []int64{1, 3} {

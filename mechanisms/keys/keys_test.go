@@ -74,8 +74,8 @@ func optimal(epsilon float64, delta float64, most int64) []float64 {
 	return all
 }
 
-// TestTruncatedIsOptimal: the rule's exact probabilities against the recursion that no private rule can beat; at one count
-// by as much below it as the claim says.
+// TestTruncatedIsOptimal: the rule's exact probabilities against the recursion that no private rule can beat; at one
+// count by as much below it as the claim says.
 func TestTruncatedIsOptimal(t *testing.T) {
 	for _, c := range []struct {
 		epsilon, delta int64

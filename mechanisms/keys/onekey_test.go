@@ -9,9 +9,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// TestT4KeysOfOneUnit: a key that one unit has is shown in at most δ of the runs, and so is any of the 500 that one unit alone
-// has, by every rule. δ is large here, so that a fault would show. Three standard errors are allowed over δ, as in the table of
-// threats: with six rows that is a false alarm of 0.8 % where a rule uses all of δ, and the seed is fixed.
+// TestT4KeysOfOneUnit: a key that one unit has is shown in at most δ of the runs, and so is any of the 500 that one
+// unit alone has, by every rule. δ is large here, so that a fault would show. Three standard errors are allowed over δ,
+// as in the table of threats: with six rows that is a false alarm of 0.8 % where a rule uses all of δ, and the seed is
+// fixed.
 func TestT4KeysOfOneUnit(t *testing.T) {
 	runs := threats.Length(5000, 20_000)
 	worst := ""

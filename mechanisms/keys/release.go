@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Release adds noise to each key's number of units and returns the keys, in the order of their bytes, whose noisy number
-// reaches the threshold, with that number.
+// Release adds noise to each key's number of units and returns the keys, in the order of their bytes, whose noisy
+// number reaches the threshold, with that number.
 //
 // Claim: a δ-approximate ε-DP (Laplace, Truncated) or δ-approximate ρ-zCDP mechanism (Gaussian; the others with the ρ
 // that Cost tells). That is: for neighbours D, D' there are P', Q' with M(D) = (1−δ)P' + δR, M(D') = (1−δ)Q' + δS and
@@ -20,13 +20,13 @@ import (
 // Theorem: approximate zCDP, Bun and Steinke 2016, section 8; thresholds, Korolova et al. 2009; the exact noises as in
 // package noise. Several such releases, beside others, compose as docs/mechanisms/accounting.md proves.
 //
-// Proof for thresholds (Truncated: in truncated.go). Let C be the keys that occur in both databases, A those in D alone,
-// B those in D' alone. The differing unit is the only one that has a key of A, or of B, so |A|, |B| ≤ k and their counts
-// are 1. Each is shown with probability P(1+noise ≥ threshold) ≤ δ_p independently, so with 1−(1−δ_p)^k ≤ δ none of A is
-// shown in M(D) but with a probability of at most δ, and none of B in M(D'). Let P' be M(D) given that, for then it is
-// the release of the keys in C alone, and Q' accordingly; where the probability is less than δ, R takes the rest from
-// P'. The counts of C differ in at most m keys by 1, so P' and Q' are post-processings of noise of scale t = m/ε on
-// integers at an L1 distance ≤ m, or of variance m/(2ρ) at a squared distance ≤ m.
+// Proof for thresholds (Truncated: in truncated.go). Let C be the keys that occur in both databases, A those in D
+// alone, B those in D' alone. The differing unit is the only one that has a key of A, or of B, so |A|, |B| ≤ k and
+// their counts are 1. Each is shown with probability P(1+noise ≥ threshold) ≤ δ_p independently, so with 1−(1−δ_p)^k ≤
+// δ none of A is shown in M(D) but with a probability of at most δ, and none of B in M(D'). Let P' be M(D) given that,
+// for then it is the release of the keys in C alone, and Q' accordingly; where the probability is less than δ, R takes
+// the rest from P'. The counts of C differ in at most m keys by 1, so P' and Q' are post-processings of noise of scale
+// t = m/ε on integers at an L1 distance ≤ m, or of variance m/(2ρ) at a squared distance ≤ m.
 //
 // Limits: time, and how much of random is used, depend on the number of keys that occur. Keys are compared as bytes:
 // whoever normalises them does so before they are counted. Noise is drawn for the keys that occur alone, after they are

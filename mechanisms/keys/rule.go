@@ -43,8 +43,8 @@ type Rule struct {
 	cost      privacy.Cost
 }
 
-// New returns the rule of a kind that costs at most so much: ε and δ, or ρ and δ. Of c only Groups (or, where that is 0,
-// Rows) and Neighbors matter: a unit has at most that many keys. A Gaussian rule needs ρ.
+// New returns the rule of a kind that costs at most so much: ε and δ, or ρ and δ. Of c only Groups (or, where that is
+// 0, Rows) and Neighbors matter: a unit has at most that many keys. A Gaussian rule needs ρ.
 func New(kind Kind, c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 	k, moved, err := keysOf(c)
 	if err != nil {
@@ -176,17 +176,17 @@ func (r Rule) Valid() bool { return r.kind != 0 }
 // Kind returns the rule's noise.
 func (r Rule) Kind() Kind { return r.kind }
 
-// Threshold returns the smallest noisy count that is certain to show its key. (A Truncated rule flips a coin whether one
-// less does.)
+// Threshold returns the smallest noisy count that is certain to show its key. (A Truncated rule flips a coin whether
+// one less does.)
 func (r Rule) Threshold() int64 { return r.threshold }
 
 // Cost returns what a release costs under an accountant.
 //
-// Claim: with m = moved keys and 1/t the loss of each, a Laplace or Truncated rule costs m/t under pure and m/(2t²) under
-// zCDP; a Gaussian one m/(2σ²) under zCDP and cannot be had under pure; δ beside. Rounded up to whole units, and no less
-// than what the rule was made for where it was made under the same accountant.
-// Proof: each moved key is 1/t-DP, hence 1/(2t²)-zCDP (Bun and Steinke 2016, Proposition 1.4), δ aside; the keys' noises
-// are independent, so losses add up.
+// Claim: with m = moved keys and 1/t the loss of each, a Laplace or Truncated rule costs m/t under pure and m/(2t²)
+// under zCDP; a Gaussian one m/(2σ²) under zCDP and cannot be had under pure; δ beside. Rounded up to whole units, and
+// no less than what the rule was made for where it was made under the same accountant. Proof: each moved key is 1/t-DP,
+// hence 1/(2t²)-zCDP (Bun and Steinke 2016, Proposition 1.4), δ aside; the keys' noises are independent, so losses add
+// up.
 func (r Rule) Cost(a privacy.Accountant) (privacy.Cost, error) {
 	made := privacy.Pure
 	if r.cost.Rho.Pico() != 0 {

@@ -9,8 +9,8 @@ import (
 
 const atto = 1_000_000_000_000_000_000
 
-// PerKey returns the largest δ_p in whole atto-units with 1 − (1−δ_p)^k ≤ δ: what each of k independent keys may take of
-// a δ that all of them share.
+// PerKey returns the largest δ_p in whole atto-units with 1 − (1−δ_p)^k ≤ δ: what each of k independent keys may take
+// of a δ that all of them share.
 //
 // Claim: the returned δ_p satisfies the inequality; one atto-unit more is not proved to, at 256 bits.
 // Proof: the inequality is decided by shared; ⌊δ/k⌋, from where the search starts, satisfies it by Bernoulli's.

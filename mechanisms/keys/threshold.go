@@ -12,7 +12,8 @@ import (
 // larger by so much.
 const guard = 1e-9
 
-// laplaceThreshold sets the smallest threshold with P(1+noise ≥ threshold) = q^(threshold−1)/(1+q) ≤ each, q = exp(−1/t).
+// laplaceThreshold sets the smallest threshold with P(1+noise ≥ threshold) = q^(threshold−1)/(1+q) ≤ each, q =
+// exp(−1/t).
 func (r *Rule) laplaceThreshold(each privacy.Delta) error {
 	rate := float64(r.den) / float64(r.num)
 	goal := math.Log(each.Float()) - guard
@@ -54,8 +55,9 @@ const widest = 1 << 12
 
 // gaussianTail returns P(noise ≥ m), for m ≥ 0, or beyond a deviation of widest and for m > σ an upper bound of it.
 //
-// The bound is the normal distribution's tail from m−½ on: exp(−x²/(2σ²)) is convex beyond σ, so each term is at most the
-// integral over the unit around it, and by Poisson summation the terms' total is at least the integral over all reals.
+// The bound is the normal distribution's tail from m−½ on: exp(−x²/(2σ²)) is convex beyond σ, so each term is at most
+// the integral over the unit around it, and by Poisson summation the terms' total is at least the integral over all
+// reals.
 func (r Rule) gaussianTail(m int64) float64 {
 	s2 := r.sigma2()
 	if s2 > widest*widest {

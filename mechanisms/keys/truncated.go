@@ -14,11 +14,11 @@ import (
 // Noise X_r has P(x) ∝ q^|x| on [−r, r], q = exp(−1/t); a key with n units is shown, with n+X_r, where that is at least
 // r+1. Let δ_r = P(X_r = r) = q^r(1−q)/(1+q−2q^(r+1)).
 //
-// Claim 1: one key, its count moved by 1, is δ_r-approximately 1/t-DP in the sense of Release.
-// Proof: compare n+X_r and n+1+X_r; a count of 0, a key that does not occur, is never shown, as 0+X_r ≤ r. Given X_r > −r
-// for the first and X_r < r for the second, of probability 1−δ_r each, both have the support [n−r+1, n+r] and there the
-// probabilities q^|x−n|/C and q^|x−n−1|/C with the same C: within a factor 1/q. Suppressing what is below the threshold
-// is post-processing of both.
+// Claim 1: one key, its count moved by 1, is δ_r-approximately 1/t-DP in the sense of Release. Proof: compare n+X_r and
+// n+1+X_r; a count of 0, a key that does not occur, is never shown, as 0+X_r ≤ r. Given X_r > −r for the first and X_r
+// < r for the second, of probability 1−δ_r each, both have the support [n−r+1, n+r] and there the probabilities
+// q^|x−n|/C and q^|x−n−1|/C with the same C: within a factor 1/q. Suppressing what is below the threshold is
+// post-processing of both.
 //
 // Claim 2: with λ = mixed/2^32 and the largest r with δ_(r−1) > δ_p ≥ δ_r, drawing r−1 in place of r with probability λ
 // is (λδ_(r−1) + (1−λ)δ_r)-approximate: mix the P', the R, the Q' and the S of the two with the same weights. λ is the
@@ -27,13 +27,12 @@ import (
 // Claim 3: m independent keys that move by 1 with 1−(1−δ_p)^m ≤ δ are δ-approximately m/t-DP and m/(2t²)-zCDP. (Under
 // replace-one m is 2k: a count that falls may leave the other's support on this side, too.)
 //
-// Claim 4: if λδ_(r−1)+(1−λ)δ_r = δ_p, the probability of being shown is the largest that any (1/t, δ_p)-DP rule for one
-// key can have, π(n) = min(e^(1/t)π(n−1)+δ_p, 1−e^(−1/t)(1−π(n−1)−δ_p), 1), for every n but 2r, where it is less by at
-// most e^(−1/t)δ_p.
-// Proof: P(X_r ≥ r+1−n) is δ_r(1+e^(1/t)+…+e^((n−1)/t)) for n ≤ r+1, and from n = r+1 on 1−π shrinks as in the second
-// term until it is 0 at n = 2r+1. Both are linear in (δ, π); both of r and r−1 follow the first up to n = r and the second
-// from there to n = 2r−1, so their mixture does. At n = 2r the second would take X_(r−1)'s part below 0, where it stays
-// at 0. A test compares with the recursion.
+// Claim 4: if λδ_(r−1)+(1−λ)δ_r = δ_p, the probability of being shown is the largest that any (1/t, δ_p)-DP rule for
+// one key can have, π(n) = min(e^(1/t)π(n−1)+δ_p, 1−e^(−1/t)(1−π(n−1)−δ_p), 1), for every n but 2r, where it is less by
+// at most e^(−1/t)δ_p. Proof: P(X_r ≥ r+1−n) is δ_r(1+e^(1/t)+…+e^((n−1)/t)) for n ≤ r+1, and from n = r+1 on 1−π
+// shrinks as in the second term until it is 0 at n = 2r+1. Both are linear in (δ, π); both of r and r−1 follow the
+// first up to n = r and the second from there to n = 2r−1, so their mixture does. At n = 2r the second would take
+// X_(r−1)'s part below 0, where it stays at 0. A test compares with the recursion.
 //
 // Limits: λ is rounded down, so δ_p is met from below, by at most 2^-32 of δ_(r−1).
 const mixture = 1 << 32

@@ -52,9 +52,10 @@ func TestAuditOfBothLevels(t *testing.T) {
 	}
 }
 
-// TestAuditCatchesStoredNoise plants the fault that the package forbids: the coarse answer was given before a row was added, the
-// fine one, with the stored noise, after it. Paid: 1. The difference of the two is Y plus the row. The exact worst loss is
-// ε2 from the fine noise and ln(P(Y=0)/P(Y=1)) from the step, which grows without bound as the levels get closer.
+// TestAuditCatchesStoredNoise plants the fault that the package forbids: the coarse answer was given before a row was
+// added, the fine one, with the stored noise, after it. Paid: 1. The difference of the two is Y plus the row. The exact
+// worst loss is ε2 from the fine noise and ln(P(Y=0)/P(Y=1)) from the step, which grows without bound as the levels get
+// closer.
 func TestAuditCatchesStoredNoise(t *testing.T) {
 	draw := pair(t, noise.NewReader(seeded(3)))
 	history := func(before, after int64) func() float64 {

@@ -29,11 +29,12 @@ func NewStep(coarse, fine Scale) (Step, error) {
 	return Step{j}, err
 }
 
-// Draw returns the coarser level, whose law is that of its own scale: with q1 > q2 those of the coarse and the fine level,
-// discrete Laplace of q1 is discrete Laplace of q2 plus an independent Y that is 0 of chance w = (q2/q1)·((1−q1)/(1−q2))²
-// and else drawn of the discrete Laplace p1 of q1. On |z| = 1, with c = Re z, the quotient of their generating functions is
-// ((1−q1)/(1−q2))²·(1+q2²−2q2·c)/(1+q1²−2q1·c), and Y's is w + (1−w)·(1−q1)²/(1+q1²−2q1·c): two quotients of linear
-// functions of c with one denominator, equal at c = 1 and, as c grows, at the end.
+// Draw returns the coarser level, whose law is that of its own scale: with q1 > q2 those of the coarse and the fine
+// level, discrete Laplace of q1 is discrete Laplace of q2 plus an independent Y that is 0 of chance w =
+// (q2/q1)·((1−q1)/(1−q2))² and else drawn of the discrete Laplace p1 of q1. On |z| = 1, with c = Re z, the quotient of
+// their generating functions is ((1−q1)/(1−q2))²·(1+q2²−2q2·c)/(1+q1²−2q1·c), and Y's is w +
+// (1−w)·(1−q1)²/(1+q1²−2q1·c): two quotients of linear functions of c with one denominator, equal at c = 1 and, as c
+// grows, at the end.
 func (s Step) Draw(reader *noise.Reader, fine int64) int64 {
 	if reader.FixedWork() {
 		return add(fine, s.jump.fixed(reader))
@@ -77,13 +78,13 @@ func NewBetween(coarse, middle, finest Scale) (Between, error) {
 
 // Draw returns the middle level, given the finest and the coarse one.
 //
-// Claim: if coarse was made of finest by a Step (or is a level that was drawn Between such), then the three are distributed
-// as if the middle level had been made of the finest, and the coarse one of it. So whoever has seen the coarse and then the
-// middle level has seen a post-processing of the middle one, which is discrete Laplace noise of its scale: both together
-// cost what the middle one costs, whatever made her ask.
-// Proof: let z, y be the two values, d = y−z ≥ 0 (the other sign is its mirror image), and q1 > q2 > q3 those of the
-// coarse, middle and finest level. By the law of a Step the middle is z+A and y is z+A+B with A = 0 of chance a and else of
-// p2, B = 0 of chance b and else of p1. Given A+B = d the cases are in the proportions, all divided by p1(d), for d > 0
+// Claim: if coarse was made of finest by a Step (or is a level that was drawn Between such), then the three are
+// distributed as if the middle level had been made of the finest, and the coarse one of it. So whoever has seen the
+// coarse and then the middle level has seen a post-processing of the middle one, which is discrete Laplace noise of its
+// scale: both together cost what the middle one costs, whatever made her ask. Proof: let z, y be the two values, d =
+// y−z ≥ 0 (the other sign is its mirror image), and q1 > q2 > q3 those of the coarse, middle and finest level. By the
+// law of a Step the middle is z+A and y is z+A+B with A = 0 of chance a and else of p2, B = 0 of chance b and else of
+// p1. Given A+B = d the cases are in the proportions, all divided by p1(d), for d > 0
 //
 //	A = 0, B = d:                a·(1−b)
 //	A = d, B = 0:                (1−a)·b·p2(d)/p1(d)  = (1−a)·(q2/q1)^(d+1)·(1−q1²)/(1−q2²)
@@ -91,13 +92,13 @@ func NewBetween(coarse, middle, finest Scale) (Between, error) {
 //	both drawn, 0 ≤ A ≤ d:       (1−a)·β·(1−r^(d+1)), A a geometric of r = q2/q1, given that it is at most d
 //	both drawn, A > d:           (1−a)·(1−β)·r^d,     A−d−1 a geometric of q1q2
 //
-// with β = (1−q1q2)/(1−q2²), since (1−b)·p2(0)/(1−r) = β and (1−b)·p2(0)·q1q2/(1−q1q2) = 1−β. At d = 0 they are the same
-// times p1(0), and neither drawn has a·b. A case is taken at random and kept with its proportion, which is at most 1: what
-// is kept has the conditional law. P(d) is p1(d) times the sum of the proportions (the third and fourth are taken as one
-// case), so that over the law of d the expected number of tries is at most 4, and 5 more for d = 0. All proportions are
-// products of exp of minus a rational, of chances that one geometric is below another, and of complements.
-// Limits: how long one draw takes depends on the noise, hence on d. Noise is clipped as in package noise, of a chance
-// below exp(−2000); the law is that of noise that is not.
+// with β = (1−q1q2)/(1−q2²), since (1−b)·p2(0)/(1−r) = β and (1−b)·p2(0)·q1q2/(1−q1q2) = 1−β. At d = 0 they are the
+// same times p1(0), and neither drawn has a·b. A case is taken at random and kept with its proportion, which is at most
+// 1: what is kept has the conditional law. P(d) is p1(d) times the sum of the proportions (the third and fourth are
+// taken as one case), so that over the law of d the expected number of tries is at most 4, and 5 more for d = 0. All
+// proportions are products of exp of minus a rational, of chances that one geometric is below another, and of
+// complements. Limits: how long one draw takes depends on the noise, hence on d. Noise is clipped as in package noise,
+// of a chance below exp(−2000); the law is that of noise that is not.
 func (b Between) Draw(reader *noise.Reader, finest, coarse int64) int64 {
 	d, sign := coarse-finest, int64(1)
 	if d < 0 {
@@ -209,8 +210,8 @@ func newOdds(x1, x2 *big.Rat) (odds, error) {
 	return odds{coarse, between}, err
 }
 
-// flip: with T1, T2 geometrics of q1 and q2/q1, P(T2 < T1) = Σ_j (1−q2/q1)(q2/q1)^j·q1^(j+1) = (q1−q2)/(1−q2), and the chance
-// is 1 less that.
+// flip: with T1, T2 geometrics of q1 and q2/q1, P(T2 < T1) = Σ_j (1−q2/q1)(q2/q1)^j·q1^(j+1) = (q1−q2)/(1−q2), and the
+// chance is 1 less that.
 func (o odds) flip(reader *noise.Reader) bool {
 	return o.fails(reader) == 0
 }

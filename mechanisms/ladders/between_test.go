@@ -24,8 +24,9 @@ func stepMass(coarse, fine int64) func(k int64) float64 {
 	return mass(math.Exp(-float64(coarse)/1000), math.Exp(-float64(fine)/1000))
 }
 
-// TestMiddleIsALevel: a level drawn after the coarse one is distributed as one drawn before it: its noise, its steps from
-// the finest and to the coarse level, that these two are independent, and the coarse level's noise; twenty judgements at stattest.Usual.
+// TestMiddleIsALevel: a level drawn after the coarse one is distributed as one drawn before it: its noise, its steps
+// from the finest and to the coarse level, that these two are independent, and the coarse level's noise; twenty
+// judgements at stattest.Usual.
 func TestMiddleIsALevel(t *testing.T) {
 	const n = 60_000
 	for number, c := range betweenCases {
@@ -75,9 +76,9 @@ func TestMiddleIsALevel(t *testing.T) {
 	}
 }
 
-// TestStepInFixedWork: a step of a fixed-work source has its law, and takes as many words of it where it moves as where it stays:
-// their number and its square have the same means, by Welch's test. Four judgements of laws at stattest.Usual, four of
-// words at 1e-7.
+// TestStepInFixedWork: a step of a fixed-work source has its law, and takes as many words of it where it moves as where
+// it stays: their number and its square have the same means, by Welch's test. Four judgements of laws at
+// stattest.Usual, four of words at 1e-7.
 func TestStepInFixedWork(t *testing.T) {
 	const n = 150_000
 	for number, c := range betweenCases {
@@ -154,8 +155,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestMiddleGivenBoth: the law of the middle level for one finest and one coarse value, against the conditional law that is
-// computed from the steps; sixteen judgements. The sampler with the values' roles exchanged must fail it.
+// TestMiddleGivenBoth: the law of the middle level for one finest and one coarse value, against the conditional law
+// that is computed from the steps; sixteen judgements. The sampler with the values' roles exchanged must fail it.
 func TestMiddleGivenBoth(t *testing.T) {
 	const n = 20_000
 	for number, c := range betweenCases {

@@ -10,18 +10,17 @@ import (
 
 // GaussianStep leads from a level with discrete Gaussian noise to a coarser one. The zero value is invalid.
 //
-// Claim: with σ1² and σ2² the variance parameters of the coarse and the fine level, the coarse one has the law of discrete
-// Gaussian noise of σ1², but for a factor in exp(±Near()) on the chance of every outcome.
-// Source: Poisson summation, as for sums of discrete Gaussians in Kairouz, Liu, Steinke 2021 (whose bound is for equal
-// parameters, and a little larger).
-// Proof: a = σ2², b = τ² ≥ σ1² − σ2² drawn on top, v = ab/(a+b), μ = n·a/(a+b). Since k²/a + (n−k)²/b = n²/(a+b) + (k−μ)²/v,
-// the sum is n with a chance in proportion to exp(−n²/(2(a+b)))·w(n), with w(n) = Σ_k exp(−(k−μ)²/(2v)), which is
-// √(2πv)·(1 + 2 Σ_{j≥1} exp(−2π²v·j²)·cos(2πjμ)). So w(n) is in √(2πv)·[1−t, 1+t], t = 2 Σ_j exp(−2π²v·j²), and the chance of
-// n is that of the discrete Gaussian of a+b times w(n)/E[w], in [(1−t)/(1+t), (1+t)/(1−t)]. For v ≥ ½, t < 2.001·exp(−2π²v)
-// < 1.1e-4, and ln((1+t)/(1−t)) ≤ 2.001·t < 5·exp(−2π²v). (1−t)/(1+t) and its inverse survive adding independent noise, so
-// factors of steps one after the other multiply.
-// Limits: τ² is rounded up where it does not fit into two int64, by at most 2^-29 of it: then the law is that of as much more
-// noise. Noise is clipped as in package noise.
+// Claim: with σ1² and σ2² the variance parameters of the coarse and the fine level, the coarse one has the law of
+// discrete Gaussian noise of σ1², but for a factor in exp(±Near()) on the chance of every outcome. Source: Poisson
+// summation, as for sums of discrete Gaussians in Kairouz, Liu, Steinke 2021 (whose bound is for equal parameters, and
+// a little larger). Proof: a = σ2², b = τ² ≥ σ1² − σ2² drawn on top, v = ab/(a+b), μ = n·a/(a+b). Since k²/a + (n−k)²/b
+// = n²/(a+b) + (k−μ)²/v, the sum is n with a chance in proportion to exp(−n²/(2(a+b)))·w(n), with w(n) = Σ_k
+// exp(−(k−μ)²/(2v)), which is √(2πv)·(1 + 2 Σ_{j≥1} exp(−2π²v·j²)·cos(2πjμ)). So w(n) is in √(2πv)·[1−t, 1+t], t = 2
+// Σ_j exp(−2π²v·j²), and the chance of n is that of the discrete Gaussian of a+b times w(n)/E[w], in [(1−t)/(1+t),
+// (1+t)/(1−t)]. For v ≥ ½, t < 2.001·exp(−2π²v) < 1.1e-4, and ln((1+t)/(1−t)) ≤ 2.001·t < 5·exp(−2π²v). (1−t)/(1+t) and
+// its inverse survive adding independent noise, so factors of steps one after the other multiply. Limits: τ² is rounded
+// up where it does not fit into two int64, by at most 2^-29 of it: then the law is that of as much more noise. Noise is
+// clipped as in package noise.
 type GaussianStep struct {
 	more noise.Distribution
 	near float64
@@ -54,7 +53,8 @@ func NewGaussianStep(coarse, fine Scale) (GaussianStep, error) {
 	return GaussianStep{more, 5 * math.Exp(-2*math.Pi*math.Pi*v*(1-1e-9))}, nil
 }
 
-// atLeast is a quotient of numbers of at most 62 bits that is at least x, and at most 2^-29 of it more, where there is one.
+// atLeast is a quotient of numbers of at most 62 bits that is at least x, and at most 2^-29 of it more, where there is
+// one.
 func atLeast(x *big.Rat) (num, den *big.Int) {
 	num, den = new(big.Int).Set(x.Num()), new(big.Int).Set(x.Denom())
 	if excess := max(num.BitLen(), den.BitLen()) - 62; excess > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
-// TestGaussianStepsAreNear convolves the exact laws: the coarse level's differs from discrete Gaussian noise by no more than
-// the step says, and where the step refuses it differs a lot.
+// TestGaussianStepsAreNear convolves the exact laws: the coarse level's differs from discrete Gaussian noise by no more
+// than the step says, and where the step refuses it differs a lot.
 func TestGaussianStepsAreNear(t *testing.T) {
 	law := func(s Scale) []float64 {
 		d, err := noise.New(noise.Gaussian, s.Num, s.Den)

@@ -50,9 +50,10 @@ func mass(q1, q2 float64) func(k int64) float64 {
 	}
 }
 
-// TestRefiningUnderZCDP looks at an analyst who has seen the coarse level and, by its outcome, goes on to the fine one or
-// spends the same on Gaussian noise, whichever tells more: the divergence of the whole, exactly, for counts of 0 and 1. With
-// ε²/2 of the fine level for going on it stays below all that was paid; with the difference of the two it is above.
+// TestRefiningUnderZCDP looks at an analyst who has seen the coarse level and, by its outcome, goes on to the fine one
+// or spends the same on Gaussian noise, whichever tells more: the divergence of the whole, exactly, for counts of 0
+// and 1. With ε²/2 of the fine level for going on it stays below all that was paid; with the difference of the two it
+// is above.
 func TestRefiningUnderZCDP(t *testing.T) {
 	const coarse, fine, order, reach = .2, .4, 2., 120
 	y := mass(math.Exp(-coarse), math.Exp(-fine))

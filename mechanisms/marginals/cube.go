@@ -11,22 +11,20 @@ import (
 )
 
 // cube is the strategy of weighted marginals over the cells of a cube that is small enough to be written out. What it
-// observes and how it is read is what a Plan does; all observations have one noise, so that marginals of which more is to
-// be known are multiplied by a larger whole number first.
+// observes and how it is read is what a Plan does; all observations have one noise, so that marginals of which more is
+// to be known are multiplied by a larger whole number first.
 //
 // It does not read every cell: only sums of cells of marginals that it observes, or that are within these.
 //
-// Claim: one row moves the observations by at most Σ w·L1 and Σ w²·L2² over what is observed, where the cells of a marginal
-// have L1 = L2² = 1, and the rows of a residual L1 = Π l_i and L2² = Π c_i, with l = c = 1 for an attribute of two cells and
-// l = 2(n−1), c = n(n−1) for n. Exchanging a row for another moves them by at most what replaced says.
-// Neighbours: add-remove, replace-one.
-// Theorem: the matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015).
-// Proof: a row is in one cell of each marginal. A column of the frame of n > 2 cells has n−1 once and −1 in the other n−1
-// rows; of two cells it is ±1. The rows of a residual are the Kronecker product of the frames, and norms of products are
-// products of norms. All of it is whole numbers.
-// Observe takes cells within ±2^60, which brings no two of them further apart, adds up exactly, in three parts of 20 bits
-// each, and cuts at ±2^61 at last, which brings no two observations further apart.
-// Limits: a weight times 2^attributes times the cells is at most 2^40.
+// Claim: one row moves the observations by at most Σ w·L1 and Σ w²·L2² over what is observed, where the cells of a
+// marginal have L1 = L2² = 1, and the rows of a residual L1 = Π l_i and L2² = Π c_i, with l = c = 1 for an attribute of
+// two cells and l = 2(n−1), c = n(n−1) for n. Exchanging a row for another moves them by at most what replaced says.
+// Neighbours: add-remove, replace-one. Theorem: the matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015). Proof:
+// a row is in one cell of each marginal. A column of the frame of n > 2 cells has n−1 once and −1 in the other n−1
+// rows; of two cells it is ±1. The rows of a residual are the Kronecker product of the frames, and norms of products
+// are products of norms. All of it is whole numbers. Observe takes cells within ±2^60, which brings no two of them
+// further apart, adds up exactly, in three parts of 20 bits each, and cuts at ±2^61 at last, which brings no two
+// observations further apart. Limits: a weight times 2^attributes times the cells is at most 2^40.
 type cube struct {
 	domain  Domain
 	all     Set
@@ -179,10 +177,10 @@ func (o observed) column(d Domain) (l1, l2 *big.Int) {
 
 // replaced bounds the difference of two columns, j and k.
 //
-// In L1 it is at most twice a column, and nothing of the total, which both have alike. In L2 it depends on the attributes D
-// in which j and k differ: of the cells of a marginal it is 2 where it has one of D, else nothing; of a residual on a it is
-// 2·(Π c_i − Π c_i over a∖D · Π b_i over a∩D), where b is the inner product of two columns of a frame: −n for n > 2 cells,
-// −1 for two. The largest sum over all D is taken: each D is met by some pair.
+// In L1 it is at most twice a column, and nothing of the total, which both have alike. In L2 it depends on the
+// attributes D in which j and k differ: of the cells of a marginal it is 2 where it has one of D, else nothing; of a
+// residual on a it is 2·(Π c_i − Π c_i over a∖D · Π b_i over a∩D), where b is the inner product of two columns of a
+// frame: −n for n > 2 cells, −1 for two. The largest sum over all D is taken: each D is met by some pair.
 func (c *cube) replaced() privacy.Sensitivity {
 	s := privacy.Sensitivity{}
 	for _, o := range c.seen {
@@ -259,8 +257,8 @@ func (c *cube) Observe(cells []int64) []int64 {
 	return seen
 }
 
-// shifted returns n·2^20 + m for |m| ≤ 2^60, cut at ±2^62 where |n| is above 2^42: it is beyond 2^61 then, and stays there
-// with whatever part comes next.
+// shifted returns n·2^20 + m for |m| ≤ 2^60, cut at ±2^62 where |n| is above 2^42: it is beyond 2^61 then, and stays
+// there with whatever part comes next.
 func shifted(n, m int64) int64 {
 	switch {
 	case n >= 1<<42:

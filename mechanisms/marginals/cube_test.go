@@ -58,8 +58,8 @@ func norms(b *mat.Dense, j, k int) (l1, l2 float64) {
 	return l1, l2
 }
 
-// TestCubeSensitivity holds the sensitivities against all single rows and all pairs of rows: exact for add-remove, never
-// below for replace-one, where L2 of marginals is exact too.
+// TestCubeSensitivity holds the sensitivities against all single rows and all pairs of rows: exact for add-remove,
+// never below for replace-one, where L2 of marginals is exact too.
 func TestCubeSensitivity(t *testing.T) {
 	for name, d := range cubes() {
 		s, err := OpenCube(d)
@@ -87,8 +87,8 @@ func TestCubeSensitivity(t *testing.T) {
 	}
 }
 
-// TestCubeReading holds readings, variances and terms against the pseudo-inverse of the matrix, for random sums of cells:
-// products of sides and any; sums that cannot be read have an infinite variance (marginals).
+// TestCubeReading holds readings, variances and terms against the pseudo-inverse of the matrix, for random sums of
+// cells: products of sides and any; sums that cannot be read have an infinite variance (marginals).
 func TestCubeReading(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 7))
 	for name, d := range cubes() {

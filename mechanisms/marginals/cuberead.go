@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// Fit returns the least-squares reading of what can be read: cells that add up to it, each residual spread evenly. Of all
-// that do, they are the shortest.
+// Fit returns the least-squares reading of what can be read: cells that add up to it, each residual spread evenly. Of
+// all that do, they are the shortest.
 func (c *cube) Fit(observations []int64) []float64 {
 	residuals := make([][]float64, len(c.closure))
 	add := func(o observed, a Set, coordinates []float64) {
@@ -55,8 +55,8 @@ func (c *cube) MeanVariance(ranges.Workload) float64 { return math.Inf(1) }
 
 // Variance returns the variance of the reading of the sum of the cells in spans, infinite where it cannot be read.
 //
-// Derivation: with q the sum's indicator and q_a its marginal on a, the sum is Σ_a ⟨q_a/Π d_i (outside of a), r_a⟩, and the
-// reading of r_a has the covariance variance·⊗P. What is asked of residuals that are not known must be nothing.
+// Derivation: with q the sum's indicator and q_a its marginal on a, the sum is Σ_a ⟨q_a/Π d_i (outside of a), r_a⟩, and
+// the reading of r_a has the covariance variance·⊗P. What is asked of residuals that are not known must be nothing.
 func (c *cube) Variance(spans []ranges.Span) float64 {
 	variance := 0.0
 	for at, loss := range c.losses(spans) {
@@ -68,8 +68,8 @@ func (c *cube) Variance(spans []ranges.Span) float64 {
 	return variance
 }
 
-// losses returns, for each residual that is known, what one unit of its variance adds to that of the sum, and, where the
-// sum asks for others too, a last one.
+// losses returns, for each residual that is known, what one unit of its variance adds to that of the sum, and, where
+// the sum asks for others too, a last one.
 func (c *cube) losses(spans []ranges.Span) []float64 {
 	q, asked := c.asked(spans)
 	norms := make([]float64, len(c.closure))
@@ -166,8 +166,8 @@ func (c *cube) Terms(spans []ranges.Span) []noise.Term {
 
 // weights returns how the reading weighs the integers of one observation, for the marginal of what is asked on its set.
 //
-// A residual's coordinates are Bᵀy/(w·f) of its rows y, f being the scale of its frame, and ⟨q_a, Bᵀy⟩ = ⟨B·q_a, y⟩. Of a
-// histogram's cells y/w, marginal and projection lift ⟨P·q_a, r_a⟩ back onto the cells, evenly.
+// A residual's coordinates are Bᵀy/(w·f) of its rows y, f being the scale of its frame, and ⟨q_a, Bᵀy⟩ = ⟨B·q_a, y⟩. Of
+// a histogram's cells y/w, marginal and projection lift ⟨P·q_a, r_a⟩ back onto the cells, evenly.
 func (c *cube) weights(o observed, q []float64) []float64 {
 	shape := c.domain.shape(o.set)
 	if o.Residual {

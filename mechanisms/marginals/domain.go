@@ -1,8 +1,9 @@
-// Package marginals observes many overlapping GROUP BY tables of one set of rows together: marginals of a cube that need
-// never be written out. Every marginal is a sum of residuals, one for each subset of its attributes; a cube observes each
-// residual once (zCDP, the best unbiased Gaussian strategy) or whole histograms (pure), as integers of one sensitivity, and
-// any marginal, sub-cube or weighted sum is read from them together, so that whatever is read adds up; its exact variance is
-// known before any data. A product does so with ranges over ordered columns. The package knows neither SQL nor users.
+// Package marginals observes many overlapping GROUP BY tables of one set of rows together: marginals of a cube that
+// need never be written out. Every marginal is a sum of residuals, one for each subset of its attributes; a cube
+// observes each residual once (zCDP, the best unbiased Gaussian strategy) or whole histograms (pure), as integers of
+// one sensitivity, and any marginal, sub-cube or weighted sum is read from them together, so that whatever is read adds
+// up; its exact variance is known before any data. A product does so with ranges over ordered columns. The package
+// knows neither SQL nor users.
 package marginals
 
 import (
@@ -53,7 +54,8 @@ func (d Domain) Set(attributes ...int) (Set, error) {
 // Has tells whether the attribute is in the set.
 func (s Set) Has(attribute int) bool { return s>>attribute&1 == 1 }
 
-// Attributes returns the attributes in ascending order, in which the cells of a marginal are laid out, the last fastest.
+// Attributes returns the attributes in ascending order, in which the cells of a marginal are laid out, the last
+// fastest.
 func (s Set) Attributes() []int {
 	list := make([]int, 0, bits.OnesCount64(uint64(s)))
 	for rest := s; rest != 0; rest &= rest - 1 {

@@ -36,8 +36,8 @@ func readingOf(s ranges.Strategy) [][]float64 {
 	return out
 }
 
-// fit reads a line of real observations by a strategy that takes integers: scaled by a power of two to 60 bits, of which
-// the rounding is far below a float's own.
+// fit reads a line of real observations by a strategy that takes integers: scaled by a power of two to 60 bits, of
+// which the rounding is far below a float's own.
 func fit(s ranges.Strategy, line, to []float64) {
 	most := 0.0
 	for _, x := range line {

@@ -18,8 +18,9 @@ type Wanted struct {
 	Weight     float64
 }
 
-// Goal is what marginals of a cube are to be observed for. Whatever is wanted, its error is a weighted sum of the variances
-// of residuals, so that the best plans for weighted marginals are the best for it as well. It is made by NewGoal.
+// Goal is what marginals of a cube are to be observed for. Whatever is wanted, its error is a weighted sum of the
+// variances of residuals, so that the best plans for weighted marginals are the best for it as well. It is made by
+// NewGoal.
 type Goal struct {
 	shape     []int
 	norm      ranges.Norm // what the noise is calibrated to
@@ -64,8 +65,9 @@ func NewGoal(shape []int, wanted []Wanted, norm ranges.Norm, neighbors privacy.N
 	return g, nil
 }
 
-// addLosses adds to the loss of each residual what one unit of its variance adds to that of the sum (see cube.Variance): the
-// squared length of its part of what is asked. Lengths are found by inclusion and exclusion from those of the marginals.
+// addLosses adds to the loss of each residual what one unit of its variance adds to that of the sum (see
+// cube.Variance): the squared length of its part of what is asked. Lengths are found by inclusion and exclusion from
+// those of the marginals.
 func (d Domain) addLosses(w Wanted, losses map[Set]float64) {
 	own := map[int]float64{} // the marginal on the attributes: of the others every cell is asked for
 	for _, span := range w.Spans {
@@ -185,8 +187,8 @@ func (g *Goal) accountant() privacy.Accountant {
 	return privacy.Pure
 }
 
-// described makes whole weights of real ones: as large as a cube lets them be, up to 2^20, so that the smallest keep digits.
-// What rounds to nothing is observed least where its residual would be missing, else not at all.
+// described makes whole weights of real ones: as large as a cube lets them be, up to 2^20, so that the smallest keep
+// digits. What rounds to nothing is observed least where its residual would be missing, else not at all.
 func (g *Goal) described(sets []Set, wanted []float64, residual bool) ranges.Description {
 	cells := 1
 	for _, n := range g.shape {
@@ -209,8 +211,8 @@ func (g *Goal) described(sets []Set, wanted []float64, residual bool) ranges.Des
 	return d
 }
 
-// Rest returns strategies for all attributes but the first: their cells, and their marginals by their cells. There are none
-// where there are no others.
+// Rest returns strategies for all attributes but the first: their cells, and their marginals by their cells. There are
+// none where there are no others.
 func (g *Goal) Rest(first int) []ranges.Description {
 	shape := g.shape[first:]
 	if len(shape) == 0 {

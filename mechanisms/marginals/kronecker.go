@@ -34,21 +34,18 @@ func OpenCube(d ranges.Description) (ranges.Strategy, error) {
 	return nil, fmt.Errorf("strategy is %s, must be marginals or a product", d.Kind)
 }
 
-// product is the Kronecker product of strategies of groups of attributes of a cube: ranges of an ordered one, marginals or
-// the cells of others. A Grid is that of two ordered ones.
+// product is the Kronecker product of strategies of groups of attributes of a cube: ranges of an ordered one, marginals
+// or the cells of others. A Grid is that of two ordered ones.
 //
-// Claim: one row moves the observations by the products of the factors' own L1 and L2² (add-remove), exchanging a row for
-// another by twice that.
-// Neighbours: add-remove, replace-one.
-// Theorem: the matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015), for products McKenna, Miklau, Hay,
-// Machanavajjhala 2018.
-// Proof: a column of the product is the product of columns, and so are its norms. The matrices' entries are not negative,
-// hence of two columns |u−v|₁ ≤ |u|₁+|v|₁ and |u−v|₂² ≤ |u|₂²+|v|₂².
-// Observe applies one factor after the other to the lines of the cube. Each step is exact, but for cutting at 2^61: its
-// entries not negative, it moves by no more than it would uncut, entry by entry, and keeps the order of cells of which one
-// is the other with some rows more; so does the next. Exchanging a row goes over the cells without either.
-// Limits: factors are the cells, trees, p-identity, sine strategies and marginals without residuals, whose matrices have no
-// entry below 0.
+// Claim: one row moves the observations by the products of the factors' own L1 and L2² (add-remove), exchanging a row
+// for another by twice that. Neighbours: add-remove, replace-one. Theorem: the matrix mechanism (Li, Miklau, Hay,
+// McGregor, Rastogi 2015), for products McKenna, Miklau, Hay, Machanavajjhala 2018. Proof: a column of the product is
+// the product of columns, and so are its norms. The matrices' entries are not negative, hence of two columns |u−v|₁ ≤
+// |u|₁+|v|₁ and |u−v|₂² ≤ |u|₂²+|v|₂². Observe applies one factor after the other to the lines of the cube. Each step
+// is exact, but for cutting at 2^61: its entries not negative, it moves by no more than it would uncut, entry by entry,
+// and keeps the order of cells of which one is the other with some rows more; so does the next. Exchanging a row goes
+// over the cells without either. Limits: factors are the cells, trees, p-identity, sine strategies and marginals
+// without residuals, whose matrices have no entry below 0.
 type product struct {
 	factors []ranges.Strategy
 	cells   int
@@ -162,8 +159,8 @@ func (p *product) Fit(observations []int64) []float64 {
 // MeanVariance is infinite, as that of marginals is.
 func (p *product) MeanVariance(ranges.Workload) float64 { return math.Inf(1) }
 
-// Variance returns the variance of the reading of the sum of the cells in spans: the product of the factors' own where the
-// cells are a product, as those of ANDed conditions are.
+// Variance returns the variance of the reading of the sum of the cells in spans: the product of the factors' own where
+// the cells are a product, as those of ANDed conditions are.
 func (p *product) Variance(spans []ranges.Span) float64 {
 	if sides := p.sides(spans); sides != nil {
 		variance := 1.0

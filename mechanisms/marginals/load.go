@@ -9,10 +9,10 @@ import (
 // residual of the closure, for a unit of one row. The observed residuals together are ρ-zCDP if for each of them
 // Σ load·precision ≤ 2ρ/rows².
 //
-// Proof. Let δ be the difference of the neighbours' full cubes, and Q = Σ_a precision_a·(⊗P_i over a) ⊗ (1·1ᵀ outside of
-// a), a positive semi-definite form. The rows B of residual a, of frame scale f, get discrete Gaussian noise of variance
-// f·σ_a², and |B δ_a|² = f·δ_aᵀ(⊗P)δ_a. So the independent observations lose Σ |Bδ_a|²/(2fσ_a²) = δᵀQδ/2 (Canonne,
-// Kamath, Steinke 2020, Theorem 4, and composition).
+// Proof. Let δ be the difference of the neighbours' full cubes, and Q = Σ_a precision_a·(⊗P_i over a) ⊗ (1·1ᵀ outside
+// of a), a positive semi-definite form. The rows B of residual a, of frame scale f, get discrete Gaussian noise of
+// variance f·σ_a², and |B δ_a|² = f·δ_aᵀ(⊗P)δ_a. So the independent observations lose Σ |Bδ_a|²/(2fσ_a²) = δᵀQδ/2
+// (Canonne, Kamath, Steinke 2020, Theorem 4, and composition).
 //
 // Add-remove: ±δ is in rows times the convex hull of 0 and the unit vectors. A convex function has its maximum at a
 // vertex: rows²·Q_jj = rows²·Σ precision·Π(1 − 1/d_i), the same for every cell j.
@@ -20,8 +20,8 @@ import (
 // Then δᵀQδ = 2·rows²·(Q_jj − Q_jk), and Q_jk depends on which attributes D of j and k differ: Σ precision·Π(1 − 1/d_i)
 // over a, times Π −1/(d_i − 1) over a ∩ D. That product may be negative: twice the add-remove loss is not enough.
 //
-// With more than a few attributes the sets D are not listed. Each residual then has its own worst D: none in common with a
-// (0, or the row alone, for the total 1), or the one attribute of a with the fewest cells.
+// With more than a few attributes the sets D are not listed. Each residual then has its own worst D: none in common
+// with a (0, or the row alone, for the total 1), or the one attribute of a with the fewest cells.
 func (w Workload) constraints(replaceOne bool) [][]float64 {
 	alone := make([]float64, len(w.closure))
 	for i, a := range w.closure {
@@ -62,8 +62,8 @@ func (w Workload) constraints(replaceOne bool) [][]float64 {
 // maxPatterns is the number of attributes up to which all sets of differing ones are looked at.
 const maxPatterns = 10
 
-// margin covers the rounding of the loads: sums of at most 2^16 terms, none negative, each of at most 64 factors, with a
-// relative error below 2^-36 altogether.
+// margin covers the rounding of the loads: sums of at most 2^16 terms, none negative, each of at most 64 factors, with
+// a relative error below 2^-36 altogether.
 const margin = 1 + 0x1p-30
 
 // worst returns the largest Σ load·precision, rounded up.

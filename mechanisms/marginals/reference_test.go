@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// The plans of the literature, each of whose observations has noise of its own, with their exact losses: what the cubes of
-// integers are measured against. Nothing is released by them.
+// The plans of the literature, each of whose observations has noise of its own, with their exact losses: what the cubes
+// of integers are measured against. Nothing is released by them.
 
 const (
 	maxRows = 1 << 22
@@ -41,8 +41,8 @@ type observation struct {
 	length   int
 }
 
-// Best returns the plan with the least expected weighted sum of variances: under zCDP of Residuals and Histograms, under
-// pure accounting Histograms, which looks at independent histograms and at one full histogram too.
+// Best returns the plan with the least expected weighted sum of variances: under zCDP of Residuals and Histograms,
+// under pure accounting Histograms, which looks at independent histograms and at one full histogram too.
 func Best(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, error) {
 	best, err := Histograms(w, c, cost)
 	if cost.Rho.Pico() == 0 {
@@ -67,8 +67,8 @@ type bounds struct {
 	replaceOne bool
 }
 
-// boundsOf checks a contribution. A unit's rows may fall into one cell of a small marginal even if each is in a group of
-// its own in the large one, so only their number counts.
+// boundsOf checks a contribution. A unit's rows may fall into one cell of a small marginal even if each is in a group
+// of its own in the large one, so only their number counts.
 func boundsOf(c privacy.Contribution) (bounds, error) {
 	b := bounds{rows: c.Rows, replaceOne: c.Neighbors == privacy.ReplaceOne}
 	if c.Rows < 1 || c.Rows > maxRows {
@@ -102,10 +102,10 @@ func checkCost(cost privacy.Cost) (privacy.Accountant, error) {
 
 // newPlan lays the observations out and derives the residuals' variances.
 //
-// Derivation of the variances: an observed residual a has its own. A histogram on s with noise of variance v says of each
-// residual a ⊆ s, by projecting and adding up, r_a with the covariance v·Π d_i (over s∖a)·⊗P; these are uncorrelated for
-// different a, being projections of independent noise onto orthogonal spaces. So the best linear reading of residual a
-// weighs what is said of it by inverse variance, and nothing else says anything about it.
+// Derivation of the variances: an observed residual a has its own. A histogram on s with noise of variance v says of
+// each residual a ⊆ s, by projecting and adding up, r_a with the covariance v·Π d_i (over s∖a)·⊗P; these are
+// uncorrelated for different a, being projections of independent noise onto orthogonal spaces. So the best linear
+// reading of residual a weighs what is said of it by inverse variance, and nothing else says anything about it.
 func newPlan(w Workload, cost privacy.Cost, observations []observation) (Plan, error) {
 	p := Plan{workload: w, cost: cost, observations: observations, variance: map[Set]float64{}}
 	total := 0
@@ -147,7 +147,8 @@ func (p *Plan) add(a Set, precision float64) { p.variance[a] += precision }
 // Loss returns the expected Σ weight·variance over all cells of the workload's marginals.
 func (p Plan) Loss() float64 { return p.workload.sumOfVariances(p.variance) }
 
-// normalAtLeast returns the discrete Gaussian whose variance parameter is the given one, rounded up by at most 2^-38 of it.
+// normalAtLeast returns the discrete Gaussian whose variance parameter is the given one, rounded up by at most 2^-38 of
+// it.
 func normalAtLeast(variance float64) (noise.Distribution, error) {
 	if !(variance > 0) || variance > 0x1p61 {
 		return noise.Distribution{}, fmt.Errorf("noise variance is %g, must be greater than 0 and at most 2^61: the cost is too small for so many cells", variance)
@@ -159,14 +160,15 @@ func normalAtLeast(variance float64) (noise.Distribution, error) {
 	return noise.New(noise.Gaussian, int64(math.Ceil(variance))+1, 1<<shift)
 }
 
-// Residuals returns the best unbiased Gaussian plan for the workload: each residual is observed once. The cost must name ρ.
+// Residuals returns the best unbiased Gaussian plan for the workload: each residual is observed once. The cost must
+// name ρ.
 //
-// Claim: under add-remove no Gaussian matrix mechanism of that ρ has a smaller weighted sum of variances (Xiao, He, Zhang,
-// Kifer 2023, ResidualPlanner). With v the loss and c the load of a residual, the least Σ v·σ² subject to Σ c/σ² ≤ 2ρ/rows²
-// has σ² = √(c/v)·Σ√(v·c)·rows²/(2ρ), by Cauchy and Schwarz: (Σ√(v·c))² ≤ Σ v·σ²·Σ c/σ².
-// Under replace-one the loads of several patterns of differing attributes bind at once; multiplicative weights on the
-// patterns find the least sum, and what they find is scaled to keep them all.
-// Proof of privacy: constraints, in load.go, with the precisions of the noise as it was rounded.
+// Claim: under add-remove no Gaussian matrix mechanism of that ρ has a smaller weighted sum of variances (Xiao, He,
+// Zhang, Kifer 2023, ResidualPlanner). With v the loss and c the load of a residual, the least Σ v·σ² subject to Σ c/σ²
+// ≤ 2ρ/rows² has σ² = √(c/v)·Σ√(v·c)·rows²/(2ρ), by Cauchy and Schwarz: (Σ√(v·c))² ≤ Σ v·σ²·Σ c/σ². Under replace-one
+// the loads of several patterns of differing attributes bind at once; multiplicative weights on the patterns find the
+// least sum, and what they find is scaled to keep them all. Proof of privacy: constraints, in load.go, with the
+// precisions of the noise as it was rounded.
 func Residuals(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, error) {
 	b, err := boundsOf(c)
 	if err != nil {
@@ -198,18 +200,17 @@ func Residuals(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, err
 	return newPlan(w, cost, observations)
 }
 
-// Histograms returns a plan of whole histograms, each with independent noise, whose shares of the cost were chosen for the
-// least weighted sum of variances. It looks at histograms on all subsets of the marginals and on all attributes
+// Histograms returns a plan of whole histograms, each with independent noise, whose shares of the cost were chosen for
+// the least weighted sum of variances. It looks at histograms on all subsets of the marginals and on all attributes
 // together; starts are independent histograms on the wanted marginals, on the largest of them, on all subsets, and one
 // full histogram. The cost names ε (discrete Laplace) or ρ (discrete Gaussian).
 //
-// Claim: ε-DP, or ρ-zCDP. Neighbours: add-remove, replace-one, a unit in at most rows rows.
-// Sensitivity: a row is in one cell of a histogram, so neighbours are rows apart in L1, rows² in squared L2; replace-one
-// doubles both, but for the histogram of one cell.
-// Theorem and proof: each histogram has discrete Laplace noise of scale L1/ε_s, or discrete Gaussian noise of variance at
-// least L2²/(2ρ_s); the ε_s, the ρ_s, whole micro- and pico-units, add up to at most the cost.
-// Limits: the search is local and the problem not convex, so the shares are the best that were found, never worse than the
-// starts.
+// Claim: ε-DP, or ρ-zCDP. Neighbours: add-remove, replace-one, a unit in at most rows rows. Sensitivity: a row is in
+// one cell of a histogram, so neighbours are rows apart in L1, rows² in squared L2; replace-one doubles both, but for
+// the histogram of one cell. Theorem and proof: each histogram has discrete Laplace noise of scale L1/ε_s, or discrete
+// Gaussian noise of variance at least L2²/(2ρ_s); the ε_s, the ρ_s, whole micro- and pico-units, add up to at most the
+// cost. Limits: the search is local and the problem not convex, so the shares are the best that were found, never worse
+// than the starts.
 func Histograms(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, error) {
 	if w.loss == nil {
 		return Plan{}, errors.New("workload is the zero value, must be made by NewWorkload")
@@ -239,8 +240,8 @@ func Histograms(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, er
 }
 
 // Independent returns the plan of one histogram for each marginal of the workload, the cost split to suit their weights
-// (in proportion to the cube root of weight·cells for ε, to the square root for ρ): what is usually done, to compare with.
-// Its histograms are read together, as any plan's.
+// (in proportion to the cube root of weight·cells for ε, to the square root for ρ): what is usually done, to compare
+// with. Its histograms are read together, as any plan's.
 func Independent(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, error) {
 	accountant, err := checkCost(cost)
 	if err != nil {
@@ -262,8 +263,8 @@ func Cube(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, error) {
 	return histograms(w, c, cost, []Set{w.union()}, []float64{1})
 }
 
-// share returns the best share, up to a common factor, of something whose loss is a/share² under pure, a/share under zCDP
-// accounting.
+// share returns the best share, up to a common factor, of something whose loss is a/share² under pure, a/share under
+// zCDP accounting.
 func share(accountant privacy.Accountant, a float64) float64 {
 	if accountant == privacy.Pure {
 		return math.Cbrt(a)
@@ -375,8 +376,8 @@ func (w Workload) sumOfVariances(variance map[Set]float64) float64 {
 
 // variance returns what one unit of the variance of residual a adds to the variance of a cell of the marginal s.
 //
-// Derivation: write P_i for the projection of attribute i's cells onto the vectors of sum 0, J_i/d_i for the one onto the
-// constant ones. Marginal s is x = Σ over a ⊆ s of (⊗ P_i over a) ⊗ (⊗ J_i/d_i over s∖a) x, that is, the residual
+// Derivation: write P_i for the projection of attribute i's cells onto the vectors of sum 0, J_i/d_i for the one onto
+// the constant ones. Marginal s is x = Σ over a ⊆ s of (⊗ P_i over a) ⊗ (⊗ J_i/d_i over s∖a) x, that is, the residual
 // r_a = (⊗ P_i) x_a of the marginal x_a, spread evenly: each cell takes r_a / Π d_i over s∖a. A residual is read with
 // covariance σ_a²·⊗ P_i, whose diagonal is Π (1 − 1/d_i), and residuals are uncorrelated with each other.
 func (d Domain) variance(s, a Set) float64 {

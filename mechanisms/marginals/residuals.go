@@ -4,11 +4,11 @@ import "math"
 
 // precisions returns precisions of the residuals with the least Σ loss/precision, up to a common factor.
 //
-// Claim: under add-remove no Gaussian matrix mechanism of that ρ has a smaller weighted sum of variances (Xiao, He, Zhang,
-// Kifer 2023, ResidualPlanner). With v the loss and c the load of a residual, the least Σ v·σ² subject to Σ c/σ² ≤ 2ρ/rows²
-// has σ² = √(c/v)·Σ√(v·c)·rows²/(2ρ), by Cauchy and Schwarz: (Σ√(v·c))² ≤ Σ v·σ²·Σ c/σ². TestResidualsAttainTheLowerBound.
-// Under replace-one the loads of several patterns of differing attributes bind at once; multiplicative weights on the
-// patterns find the least sum, and what they find is scaled to keep them all.
+// Claim: under add-remove no Gaussian matrix mechanism of that ρ has a smaller weighted sum of variances (Xiao, He,
+// Zhang, Kifer 2023, ResidualPlanner). With v the loss and c the load of a residual, the least Σ v·σ² subject to Σ c/σ²
+// ≤ 2ρ/rows² has σ² = √(c/v)·Σ√(v·c)·rows²/(2ρ), by Cauchy and Schwarz: (Σ√(v·c))² ≤ Σ v·σ²·Σ c/σ².
+// TestResidualsAttainTheLowerBound. Under replace-one the loads of several patterns of differing attributes bind at
+// once; multiplicative weights on the patterns find the least sum, and what they find is scaled to keep them all.
 func (w Workload) precisions(constraints [][]float64) []float64 {
 	duals := make([]float64, len(constraints))
 	for i := range duals {

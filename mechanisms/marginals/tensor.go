@@ -3,8 +3,8 @@ package marginals
 // number is what tensors are made of.
 type number interface{ ~int64 | ~float64 }
 
-// along applies f to every line of a tensor along one axis and returns the tensor whose axis has the given length. f gets
-// a line and fills the new one; both are used again.
+// along applies f to every line of a tensor along one axis and returns the tensor whose axis has the given length. f
+// gets a line and fills the new one; both are used again.
 func along[T number](cells []T, shape []int, axis, length int, f func(line, to []T)) []T {
 	inner := 1
 	for _, n := range shape[axis+1:] {

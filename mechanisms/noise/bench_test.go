@@ -38,8 +38,8 @@ func processor() float64 {
 
 const batch = 1024
 
-// measured runs draw, of batch samples, and prints for one sample: the time, the processor's time, the target and the best
-// figure known elsewhere (reference implementations on a machine of 2.8 GHz, by a generator of 7.6 ns a word where
+// measured runs draw, of batch samples, and prints for one sample: the time, the processor's time, the target and the
+// best figure known elsewhere (reference implementations on a machine of 2.8 GHz, by a generator of 7.6 ns a word where
 // crypto/rand took 18), where there is one.
 func measured(b *testing.B, target, best float64, draw func(r *Reader)) {
 	source := &counting{source: rand.Reader}

@@ -132,9 +132,9 @@ func exactly(t *testing.T, parts []Part) []float64 {
 	return all
 }
 
-// TestHalfWidthsAgainstConvolution: certified, and at most 2 % and 1 above the exact half-width, for noises from 0 but once
-// in a million to wide ones, of several distributions, with weights from 1 to 1000, some seldom noise of great weight among
-// them.
+// TestHalfWidthsAgainstConvolution: certified, and at most 2 % and 1 above the exact half-width, for noises from 0 but
+// once in a million to wide ones, of several distributions, with weights from 1 to 1000, some seldom noise of great
+// weight among them.
 func TestHalfWidthsAgainstConvolution(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	looked := 0
@@ -178,8 +178,8 @@ func TestHalfWidthsAgainstConvolution(t *testing.T) {
 	t.Logf("%d half-widths", looked)
 }
 
-// TestHalfWidthsScale: a wide noise has the continuous law's half-width, whatever its scale and weight, up to those that no
-// integer holds.
+// TestHalfWidthsScale: a wide noise has the continuous law's half-width, whatever its scale and weight, up to those
+// that no integer holds.
 func TestHalfWidthsScale(t *testing.T) {
 	for _, kind := range []Kind{Laplace, Gaussian} {
 		for _, count := range []int{1, 2, 3, 1000, 1_000_000} {
@@ -224,7 +224,8 @@ func TestHalfWidthOfThousandsOfWeights(t *testing.T) {
 	}
 }
 
-// TestGatheredWeights: with 300 weights gathered and with all of them, half-widths agree, whatever the noise looks like.
+// TestGatheredWeights: with 300 weights gathered and with all of them, half-widths agree, whatever the noise looks
+// like.
 func TestGatheredWeights(t *testing.T) {
 	for _, kind := range []Kind{Laplace, Gaussian} {
 		for _, scale := range []float64{.2, 1, 1e3} {

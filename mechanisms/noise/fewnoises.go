@@ -2,27 +2,29 @@ package noise
 
 import "math"
 
-// Half-widths of wide Laplace noise where few noises have most of the variance. An example: SELECT count(*) … WHERE income
-// BETWEEN 20 AND 24 over a range release of 4,096 cells adds up five noises of about a fifth of the variance each and some
-// thousand of next to none; no table by variance and shape (mixture.go) is near enough for it.
+// Half-widths of wide Laplace noise where few noises have most of the variance. An example: SELECT count(*) … WHERE
+// income BETWEEN 20 AND 24 over a range release of 4,096 cells adds up five noises of about a fifth of the variance
+// each and some thousand of next to none; no table by variance and shape (mixture.go) is near enough for it.
 //
-// Claim: few returns a k with P(|X| ≥ k+½) ≤ alpha for any sum X that has the shape. That, and that k is at
-// most 1 % above the smallest one, or the integer after that, is proved below; where it would be more nothing is returned.
+// Claim: few returns a k with P(|X| ≥ k+½) ≤ alpha for any sum X that has the shape. That, and that k is at most 1 %
+// above the smallest one, or the integer after that, is proved below; where it would be more nothing is returned.
 //
-// Theorem. With the letters of mixture.go, let S̃ = E(S | F) for any F. Then with G the greatest and −G' the least value of g'',
-// E g(S̃) − ½G'·(κ − Var S̃) ≤ E g(S) ≤ E g(S̃) + ½G·(κ − Var S̃).
+// Theorem. With the letters of mixture.go, let S̃ = E(S | F) for any F. Then with G the greatest and −G' the least
+// value of g'', E g(S̃) − ½G'·(κ − Var S̃) ≤ E g(S) ≤ E g(S̃) + ½G·(κ − Var S̃).
 //
-// Proof. By Taylor g(S̃) + g'(S̃)(S−S̃) − ½G'(S−S̃)² ≤ g(S) ≤ g(S̃) + g'(S̃)(S−S̃) + ½G(S−S̃)². Given F the middle terms are 0 in
-// the mean, and E (S−S̃)² = Var S − Var S̃ with Var S = κ. G and G' stand at w = 5±√10, by (3) of mixture.go.
+// Proof. By Taylor g(S̃) + g'(S̃)(S−S̃) − ½G'(S−S̃)² ≤ g(S) ≤ g(S̃) + g'(S̃)(S−S̃) + ½G(S−S̃)². Given F the middle
+// terms are 0 in the mean, and E (S−S̃)² = Var S − Var S̃ with Var S = κ. G and G' stand at w = 5±√10, by (3) of
+// mixture.go.
 //
-// What F is. Of a noise whose share of the variance is s it tells in which step of the length h the variance sE lies: K = ⌊sE/h⌋,
-// with P(K ≥ k) = qᵏ and q = exp(−h/s). An exponential forgets, so that E(sE | K) is hK and a constant, which is s − h·E K. Of a noise
-// that is small beside h nothing is told, and its share is in S̃ as it is. So S̃ = hΣK + 1 − hΣE K, and Var S̃ = h²Σ q/(1−q)².
-// The law of ΣK is that of one geometric variable after the other: f(k) = q·f(k−1) + (1−q)·p(k), sums of positive numbers. What lies
-// beyond the last k counts as g = 1 from above and g = 0 from below, and so do probabilities that are left out.
+// What F is. Of a noise whose share of the variance is s it tells in which step of the length h the variance sE lies: K
+// = ⌊sE/h⌋, with P(K ≥ k) = qᵏ and q = exp(−h/s). An exponential forgets, so that E(sE | K) is hK and a constant, which
+// is s − h·E K. Of a noise that is small beside h nothing is told, and its share is in S̃ as it is. So S̃ = hΣK + 1 −
+// hΣE K, and Var S̃ = h²Σ q/(1−q)². The law of ΣK is that of one geometric variable after the other: f(k) = q·f(k−1) +
+// (1−q)·p(k), sums of positive numbers. What lies beyond the last k counts as g = 1 from above and g = 0 from below,
+// and so do probabilities that are left out.
 //
-// Limits: narrow noise, and alpha outside of 1e-6 and ½, as in mixture.go; thousands of noises that all tell, which mixture.go takes.
-// Work: at most maxTelling noises of fewSteps steps, and some ten sums over these.
+// Limits: narrow noise, and alpha outside of 1e-6 and ½, as in mixture.go; thousands of noises that all tell, which
+// mixture.go takes. Work: at most maxTelling noises of fewSteps steps, and some ten sums over these.
 
 const (
 	fewCoarse  = 1. / 16  // h at first
@@ -71,7 +73,8 @@ func (m *Mixtures) few(d Distribution, s Shape) (k int64, proved bool) {
 	return 0, false
 }
 
-// widthOf is the half-width of a sum whose continuous noise, of these squares, is beyond so many deviations with probability alpha at most.
+// widthOf is the half-width of a sum whose continuous noise, of these squares, is beyond so many deviations with
+// probability alpha at most.
 func widthOf(d Distribution, deviations, squares float64) (k int64, wide bool) {
 	length := math.Sqrt(squares)
 	reach, broken := deviations*math.Sqrt2*d.parameter()*length, widthBroken*length
@@ -197,8 +200,8 @@ func (m *Mixtures) farthest() float64 {
 	return max(m.normal, -math.Log(float64(m.alpha))/math.Sqrt2) * 1.2
 }
 
-// reach is a number of deviations at which alpha is proved, near the least; 0: none is found. What is looked at is where the tail's
-// logarithm would come to alpha's were it straight, and then a little to the side on which alpha's is.
+// reach is a number of deviations at which alpha is proved, near the least; 0: none is found. What is looked at is
+// where the tail's logarithm would come to alpha's were it straight, and then a little to the side on which alpha's is.
 func (l *lumped) reach(low, high float64, alpha Probability) float64 {
 	most := float64(alpha) * (1 - 1e-6) // as in NewMixtures
 	atLow, atHigh := math.Log(l.below(low)/most), math.Log(l.below(high)/most)

@@ -42,8 +42,8 @@ func fewShapes(r *rand.Rand) (list []fewShape) {
 	return list
 }
 
-// TestFewNoisesAgainstTheExact holds half-widths of few noises against the tail itself, by a naive twin: never below it, and at most
-// 1 % above where one is told. It is told for all shapes at 90 to 99.9 %.
+// TestFewNoisesAgainstTheExact holds half-widths of few noises against the tail itself, by a naive twin: never below
+// it, and at most 1 % above where one is told. It is told for all shapes at 90 to 99.9 %.
 func TestFewNoisesAgainstTheExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 105))
 	for _, alpha := range []Probability{.5, .3, .1, .05, .01, .001, 3e-4} {
@@ -79,8 +79,8 @@ func TestFewNoisesAgainstTheExact(t *testing.T) {
 
 func few(terms []Term) []Term { return terms[:min(len(terms), 4)] }
 
-// fewTail is P(|X| ≥ a) of continuous Laplace noises: mixtureTail, whose sum is long enough for a characteristic function that falls like
-// 1/u² only; of one noise it is exp(−a/scale).
+// fewTail is P(|X| ≥ a) of continuous Laplace noises: mixtureTail, whose sum is long enough for a characteristic
+// function that falls like 1/u² only; of one noise it is exp(−a/scale).
 func fewTail(terms []Term, scale, a float64) float64 {
 	if len(terms) == 1 && terms[0].Count == 1 {
 		return math.Exp(-a / (scale * math.Abs(terms[0].Weight)))
@@ -107,7 +107,8 @@ func fewTail(terms []Term, scale, a float64) float64 {
 	return 1 - 2/math.Pi*sum
 }
 
-// TestLumpedIsTheMean holds the law of S̃ against S itself, drawn: its mean is 1, and what is lost of the variance is what it says.
+// TestLumpedIsTheMean holds the law of S̃ against S itself, drawn: its mean is 1, and what is lost of the variance is
+// what it says.
 func TestLumpedIsTheMean(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 105))
 	for _, s := range fewShapes(r) {

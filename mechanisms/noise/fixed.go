@@ -10,14 +10,14 @@ import (
 // fixed draws from a distribution with work that does not depend on what is drawn: neither the words taken, nor the
 // branches, nor the addresses read. Sample and Fill draw by it from a source of FixedWork.
 //
-// Claim: the result has exactly the distribution's probabilities, clipped to int64 as Sample's. A Laplace takes the same
-// number of words every time, and so does a Gaussian of a variance up to 256. A wider Gaussian is drawn by rejection: every
-// attempt takes three words, and how many attempts there are is independent of what comes out. With probability
-// below 2^−45 a sample needs more digits than that to be exact, and then takes longer, which may depend on the value.
-// That is the whole leak: for an observer who sees time, add 2^−45 a sample to δ (the samples where nothing further is
-// needed are, by coupling, those of a sampler that never takes longer).
-// Limits: this holds for the program's own steps as compiled today, with multiplications and additions that take the
-// processor the same time for all values; nobody promises it for a compiler to come. Not for the reading of a source.
+// Claim: the result has exactly the distribution's probabilities, clipped to int64 as Sample's. A Laplace takes the
+// same number of words every time, and so does a Gaussian of a variance up to 256. A wider Gaussian is drawn by
+// rejection: every attempt takes three words, and how many attempts there are is independent of what comes out. With
+// probability below 2^−45 a sample needs more digits than that to be exact, and then takes longer, which may depend on
+// the value. That is the whole leak: for an observer who sees time, add 2^−45 a sample to δ (the samples where nothing
+// further is needed are, by coupling, those of a sampler that never takes longer). Limits: this holds for the program's
+// own steps as compiled today, with multiplications and additions that take the processor the same time for all values;
+// nobody promises it for a compiler to come. Not for the reading of a source.
 type fixed struct {
 	digits []place   // Laplace: from the lowest
 	scan   threshold // Laplace: the probability of a negative number. Gaussian: |noise|, or what the attempts propose
@@ -41,8 +41,8 @@ const (
 	narrowest = 256 // the largest variance that is drawn by looking at all values
 )
 
-// prepared keeps what fixedOf has prepared, for the whole process: each is a function of a public parameter alone, of some
-// kilobytes. Beyond maxPrepared they are forgotten, all at once.
+// prepared keeps what fixedOf has prepared, for the whole process: each is a function of a public parameter alone, of
+// some kilobytes. Beyond maxPrepared they are forgotten, all at once.
 var prepared = struct {
 	sync.RWMutex
 	known map[law]*fixed
@@ -115,10 +115,10 @@ func (t threshold) find(u uint64) (k, tied uint64) {
 	return k, tied
 }
 
-// addDigits: the digits to base 16 of a geometric K with ratio q are independent, the digit of 16^i geometric with ratio
-// q^(16^i) cut below 16, since q^K is a product over them. There are as many as leave P(K ≥ 16^n) below 2^−62; the last
-// is not cut, and "16 or more" is its seventeenth value. A negative number is −1−K, with probability q/(1+q); K otherwise:
-// then P(k) = q^k·(1−q)/(1+q) and P(−1−k) = q·q^k·(1−q)/(1+q), the two-sided law.
+// addDigits: the digits to base 16 of a geometric K with ratio q are independent, the digit of 16^i geometric with
+// ratio q^(16^i) cut below 16, since q^K is a product over them. There are as many as leave P(K ≥ 16^n) below 2^−62;
+// the last is not cut, and "16 or more" is its seventeenth value. A negative number is −1−K, with probability q/(1+q);
+// K otherwise: then P(k) = q^k·(1−q)/(1+q) and P(−1−k) = q·q^k·(1−q)/(1+q), the two-sided law.
 func (f *fixed) addDigits() {
 	f.law = law{kind: Laplace, num: f.d.num, den: f.d.den}
 	reach := 62 * math.Ln2 * f.d.parameter() // public; an error in the last digit is harmless

@@ -80,8 +80,8 @@ func TestFixedWordsDoNotDependOnTheValue(t *testing.T) {
 	}
 }
 
-// TestFixedAttemptsAreIndependentOfTheValue: how many attempts a wide Gaussian takes, against the octile of its size, by
-// the chi-square of a table of contingency; the alarm is 1e-7.
+// TestFixedAttemptsAreIndependentOfTheValue: how many attempts a wide Gaussian takes, against the octile of its size,
+// by the chi-square of a table of contingency; the alarm is 1e-7.
 func TestFixedAttemptsAreIndependentOfTheValue(t *testing.T) {
 	f := mustFix(t, Gaussian, 5*64*5, 4) // between two shapes: many attempts fail
 	source := &counting{source: rand.NewChaCha8([32]byte{9})}
@@ -201,8 +201,8 @@ func TestFixedOnAFailingSource(t *testing.T) {
 	}
 }
 
-// TestFixedWorkGoesWithTheSource: Sample and Fill of a Reader on a marked source draw what a fixed sampler draws of the same
-// words, of each kind, and those of any other what they draw without; wrapping the source takes the mark away.
+// TestFixedWorkGoesWithTheSource: Sample and Fill of a Reader on a marked source draw what a fixed sampler draws of the
+// same words, of each kind, and those of any other what they draw without; wrapping the source takes the mark away.
 func TestFixedWorkGoesWithTheSource(t *testing.T) {
 	words := func() io.Reader { return rand.NewChaCha8([32]byte{42}) }
 	for _, s := range samplers {

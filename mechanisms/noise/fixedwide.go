@@ -6,12 +6,13 @@ import (
 	"math/bits"
 )
 
-// wide draws a Gaussian of a variance above 256 as Distribution.gaussian does, by rejection from a small discrete Gaussian
-// spread over width integers a value, with an attempt's work fixed: the small one by comparing with all of its thresholds,
-// exp(−x) by a fixed-point polynomial.
+// wide draws a Gaussian of a variance above 256 as Distribution.gaussian does, by rejection from a small discrete
+// Gaussian spread over width integers a value, with an attempt's work fixed: the small one by comparing with all of its
+// thresholds, exp(−x) by a fixed-point polynomial.
 //
-// That attempts fail tells nothing: an attempt succeeds with the same probability whatever came before, and what it gives,
-// given that it succeeds, has the target's probabilities. So the number of attempts and the result are independent.
+// That attempts fail tells nothing: an attempt succeeds with the same probability whatever came before, and what it
+// gives, given that it succeeds, has the target's probabilities. So the number of attempts and the result are
+// independent.
 type wide struct {
 	shape shape
 	d     Distribution
@@ -23,8 +24,8 @@ type wide struct {
 const (
 	wideLevel = 9  // the largest level of proposals: 75 thresholds, and 95 % of attempts or so succeed
 	pointBits = 54 // after the point of an exponent
-	// margin is by how much, in units of 2^−64, a computed exp(−x) is off at most. x is off by less than 8 units of 2^−54,
-	// the exponential by less than 64 units of 2^−64 besides.
+	// margin is by how much, in units of 2^−64, a computed exp(−x) is off at most. x is off by less than 8 units of
+	// 2^−54, the exponential by less than 64 units of 2^−64 besides.
 	margin = 1 << 14
 )
 
@@ -42,8 +43,8 @@ func newWide(d Distribution, shape shape, n int) *wide {
 		top--
 	}
 	w.scale = scale.Uint64()
-	// y²·2^(shift−64) · scale·2^−64 is y²/(2σ²) in units of 2^−(top+shift−128), which is finer than 2^−54: y²/(2σ²) is below
-	// 2^9, as y < 80·width and width² < 2·σ²/16.
+	// y²·2^(shift−64) · scale·2^−64 is y²/(2σ²) in units of 2^−(top+shift−128), which is finer than 2^−54: y²/(2σ²) is
+	// below 2^9, as y < 80·width and width² < 2·σ²/16.
 	w.down = top + w.shift - 128 - pointBits
 	return w
 }
@@ -129,8 +130,8 @@ var series = func() (all [13]uint64) {
 	return all
 }()
 
-// expMinusFixed returns 2^64·exp(−x/2^54), off by less than 64, cut to [0, 2^64): Taylor's series of the part of x below
-// 1/8, whose thirteenth term is below 2^−70, times the powers for the bits of the rest.
+// expMinusFixed returns 2^64·exp(−x/2^54), off by less than 64, cut to [0, 2^64): Taylor's series of the part of x
+// below 1/8, whose thirteenth term is below 2^−70, times the powers for the bits of the rest.
 func expMinusFixed(x uint64) uint64 {
 	const low = pointBits - 3
 	rest := x & (1<<low - 1) << (64 - pointBits)

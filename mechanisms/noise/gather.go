@@ -18,8 +18,8 @@ const (
 // Claim: with Y the gathered sum, P(|X| ≥ a+moved) ≤ P(|Y| ≥ a) + (alpha − left).
 // Proof: Y has the same noises as X under other weights, so that X − Y is a weighted sum of them too, and by Chernoff
 // |X − Y| ≥ moved with probability alpha − left at most. Nothing is asked of the shape of the noises. In a group whose
-// weights move by at most r, a noise that moves by δ has ln E exp(θδ·noise) ≤ δ/r·ln E exp(θr·noise), which is convex and 0
-// at 0; so the group's moves count as Σδ/r noises that move by r.
+// weights move by at most r, a noise that moves by δ has ln E exp(θδ·noise) ≤ δ/r·ln E exp(θr·noise), which is convex
+// and 0 at 0; so the group's moves count as Σδ/r noises that move by r.
 func gathered(sum []summand, alpha Probability) (few []summand, left Probability, moved float64) {
 	if len(sum) <= fewTerms {
 		return sum, alpha, 0

@@ -3,8 +3,8 @@ package noise
 import "math"
 
 const (
-	// leastTail is the least tail probability for which 1 − (a sum of cosines) is computed with digits to spare; below it
-	// the Chernoff bound stands alone, some 7 % above.
+	// leastTail is the least tail probability for which 1 − (a sum of cosines) is computed with digits to spare; below
+	// it the Chernoff bound stands alone, some 7 % above.
 	leastTail = 1e-10
 	rounding  = 1e-13 // a bound of the floating-point error of such a sum, but for the phases, measured below 1e-14
 	narrow    = 1e-5  // of a tail: what each bound may add to it
@@ -25,10 +25,10 @@ const maxInversions = maxDrops * (2 + 2*maxSmoothings)
 // noises' characteristic functions. What the modulus folds back is at most P(|X| ≥ P−k), bounded by Chernoff; the terms
 // left out are bounded because φ falls on [0, π]. Both bounds are added to the tail.
 //
-// Weighted noise has no lattice, so X is smoothed by an independent Z with a density on [−c, c]:
-// P(|X| ≥ a) ≤ P(|X+Z| ≥ a−c). With the Kaiser density of shape β its transform is known: with scale β/sinh β it falls
-// like 1/u from u = √2·β/c on, so that the inversion, on a circle of length P, is a short sum whatever the characteristic
-// function of X does. What is left out adds at most Σ 2/(πn)·transform ≤ 4/π·exp(−β).
+// Weighted noise has no lattice, so X is smoothed by an independent Z with a density on [−c, c]: P(|X| ≥ a) ≤ P(|X+Z| ≥
+// a−c). With the Kaiser density of shape β its transform is known: with scale β/sinh β it falls like 1/u from u =
+// √2·β/c on, so that the inversion, on a circle of length P, is a short sum whatever the characteristic function of X
+// does. What is left out adds at most Σ 2/(πn)·transform ≤ 4/π·exp(−β).
 type inversion struct {
 	period   float64
 	smoothed float64 // c, or 0 on the integers

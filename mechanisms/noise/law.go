@@ -20,8 +20,8 @@ func (l law) bounds(k int, bits uint) (low, high *big.Int) {
 	if l.kind == Laplace {
 		return l.laplaceBounds(k, bits, guarded)
 	}
-	// S is the sum of the weights up to k, Z of all. Z is cut where a weight is at most 2^-guarded; there the next ones fall
-	// by exp(−1/σ) each at least, so that the rest is at most σ+1 < 2^33 such units.
+	// S is the sum of the weights up to k, Z of all. Z is cut where a weight is at most 2^-guarded; there the next ones
+	// fall by exp(−1/σ) each at least, so that the rest is at most σ+1 < 2^33 such units.
 	var sum, total [2]*big.Int
 	for i := range total {
 		total[i] = new(big.Int).Lsh(big.NewInt(1), guarded)
@@ -70,9 +70,10 @@ func quotient(a, b *big.Int, bits uint, more int64) *big.Int {
 
 // expBounds returns integers low ≤ 2^bits·exp(−a/b) ≤ high, at most three apart.
 //
-// The argument is halved h times, to x < 2^−8; Taylor's series, in units of 2^−p, takes at most p/8+2 terms, each lower by
-// less than two units than it should be, as x is by less than one: the sum is within p+2 units. Each of h squarings of a
-// value of at most 1 doubles the error and adds at most two units: within (p+4)·2^h at the end, and p is bits + h + 24.
+// The argument is halved h times, to x < 2^−8; Taylor's series, in units of 2^−p, takes at most p/8+2 terms, each lower
+// by less than two units than it should be, as x is by less than one: the sum is within p+2 units. Each of h squarings
+// of a value of at most 1 doubles the error and adds at most two units: within (p+4)·2^h at the end, and p is bits +
+// h + 24.
 func expBounds(a, b *big.Int, bits uint) (low, high *big.Int) {
 	if a.Cmp(new(big.Int).Mul(b, big.NewInt(int64(bits)))) > 0 {
 		return new(big.Int), big.NewInt(1)
@@ -102,8 +103,8 @@ func expBounds(a, b *big.Int, bits uint) (low, high *big.Int) {
 	return low.Rsh(low, p-bits), high.Rsh(high, p-bits).Add(high, big.NewInt(1))
 }
 
-// refine returns the least k ≥ from with U < P(K ≤ k), where U is uniform, u holds its first known digits, and U is known
-// to be at least P(K ≤ from−1). It draws digits as far as it needs them.
+// refine returns the least k ≥ from with U < P(K ≤ k), where U is uniform, u holds its first known digits, and U is
+// known to be at least P(K ≤ from−1). It draws digits as far as it needs them.
 func refine(r *Reader, u *big.Int, known uint, from int, bounds func(k int, bits uint) (low, high *big.Int)) int {
 	for k := from; r.err == nil; {
 		switch low, high := bounds(k, known); {

@@ -3,37 +3,38 @@ package noise
 import "math"
 
 // Half-widths of wide Laplace noise by variance and shape, in a look-up. An example: SELECT count(*) … WHERE income
-// BETWEEN 20 AND 3000 over a range release of 4,096 cells adds up thousands of noises; with V their variance and κ the sum
-// of the squares of their shares of it, its half-width is √V times a number that depends on κ and the confidence alone.
+// BETWEEN 20 AND 3000 over a range release of 4,096 cells adds up thousands of noises; with V their variance and κ the
+// sum of the squares of their shares of it, its half-width is √V times a number that depends on κ and the confidence
+// alone.
 //
-// Claim: HalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha, X = Σ wᵢYᵢ of discrete Laplace noises Yᵢ of parameter t. That is
-// proved below, and for few noises in fewnoises.go. That k is at most 1 % above the smallest one, or the integer after that, is proved for the two kinds of sums
-// that are farthest from the bound (near) and measured for others (TestMixturesAgainstTheExact).
+// Claim: HalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha, X = Σ wᵢYᵢ of discrete Laplace noises Yᵢ of parameter t. That
+// is proved below, and for few noises in fewnoises.go. That k is at most 1 % above the smallest one, or the integer
+// after that, is proved for the two kinds of sums that are farthest from the bound (near) and measured for others
+// (TestMixturesAgainstTheExact).
 //
 // Proof. Write dev² = 2t²Σwᵢ² and κ = Σwᵢ⁴/(Σwᵢ²)².
 //
 // (1) Continuous noise. Y is ⌊E⌋−⌊E'⌋ for two exponentials of mean t, whose whole and broken parts are independent. So
-// X+D is a sum X' of continuous Laplace noises for a D = Σ wᵢdᵢ independent of X, the dᵢ of mean 0 and within ±1, and by
-// Hoeffding P(|D| > c) ≤ 2·exp(−32) =: η for c = 8√Σwᵢ². Hence P(|X| ≥ a)(1−η) ≤ P(|X'| ≥ a−c).
+// X+D is a sum X' of continuous Laplace noises for a D = Σ wᵢdᵢ independent of X, the dᵢ of mean 0 and within ±1, and
+// by Hoeffding P(|D| > c) ≤ 2·exp(−32) =: η for c = 8√Σwᵢ². Hence P(|X| ≥ a)(1−η) ≤ P(|X'| ≥ a−c).
 //
-// (2) A Gaussian of random variance. A continuous Laplace noise is a Gaussian whose variance is exponential. So, given the
-// variances, X'/dev is a Gaussian of variance S = Σ sᵢEᵢ, the Eᵢ exponential of mean 1, Σsᵢ = 1 and Σsᵢ² = κ, and
-// P(|X'| ≥ z·dev) = E g(S) with g(s) = P(|N(0,1)| ≥ z/√s). E S = 1, E (S−1)² = κ, and for λ ≥ 0
-// E exp(−λ(S−1)) = Π exp(λsᵢ)/(1+λsᵢ) ≤ exp(λ²κ/2), as x − ln(1+x) ≤ x²/2.
+// (2) A Gaussian of random variance. A continuous Laplace noise is a Gaussian whose variance is exponential. So, given
+// the variances, X'/dev is a Gaussian of variance S = Σ sᵢEᵢ, the Eᵢ exponential of mean 1, Σsᵢ = 1 and Σsᵢ² = κ, and
+// P(|X'| ≥ z·dev) = E g(S) with g(s) = P(|N(0,1)| ≥ z/√s). E S = 1, E (S−1)² = κ, and for λ ≥ 0 E exp(−λ(S−1)) = Π
+// exp(λsᵢ)/(1+λsᵢ) ≤ exp(λ²κ/2), as x − ln(1+x) ≤ x²/2.
 //
-// (3) The curvature of g. With w = z²/s and φ the normal density, g''(s) = φ(√w)·√w·(w−3)/(2s²) and
-// g'''(s)/g''(s) = (w²−10w+15)/(2s(w−3)). So g'' rises from 0 to its peak at w = 5+√10, falls below 0 at w = 3 to its least
-// value at w = 5−√10, and rises to 0. Where g'' > 0 it is log-concave in s: (w²−10w+15)·w/(w−3) has in w the derivative
-// (2w³−19w²+60w−45)/(w−3)², whose numerator is least on w ≥ 3 at 10/3, where it is 485/27. So for a w* in (3, 5+√10] and
-// λ = −g'''/g'' there, which is ≥ 0, g''(s)·exp(λ(s−1)) is nowhere above its value G at w*.
+// (3) The curvature of g. With w = z²/s and φ the normal density, g''(s) = φ(√w)·√w·(w−3)/(2s²) and g'''(s)/g''(s) =
+// (w²−10w+15)/(2s(w−3)). So g'' rises from 0 to its peak at w = 5+√10, falls below 0 at w = 3 to its least value at w =
+// 5−√10, and rises to 0. Where g'' > 0 it is log-concave in s: (w²−10w+15)·w/(w−3) has in w the derivative
+// (2w³−19w²+60w−45)/(w−3)², whose numerator is least on w ≥ 3 at 10/3, where it is 485/27. So for a w* in (3, 5+√10]
+// and λ = −g'''/g'' there, which is ≥ 0, g''(s)·exp(λ(s−1)) is nowhere above its value G at w*.
 //
-// (4) From above: g(s) ≤ g(1) + g'(1)(s−1) + G·ψ(s) for ψ(s) = (exp(−λ(s−1)) − 1 + λ(s−1))/λ² (λ = 0: (s−1)²/2), since the
-// difference of the two sides and its derivative are 0 at 1, and its second derivative is G·exp(−λ(s−1)) − g'' ≥ 0. So
-// P(|X'| ≥ z·dev) ≤ g(1) + G·(exp(λ²κ/2)−1)/λ², whatever w* is: the least over some is taken.
+// (4) From above: g(s) ≤ g(1) + g'(1)(s−1) + G·ψ(s) for ψ(s) = (exp(−λ(s−1)) − 1 + λ(s−1))/λ² (λ = 0: (s−1)²/2), since
+// the difference of the two sides and its derivative are 0 at 1, and its second derivative is G·exp(−λ(s−1)) − g'' ≥ 0.
+// So P(|X'| ≥ z·dev) ≤ g(1) + G·(exp(λ²κ/2)−1)/λ², whatever w* is: the least over some is taken.
 //
-// A κ is rounded up: (4) grows with it.
-// Limits: few noises (κ above a twelfth at 95 %, a fortieth at 99.9 %), and alpha below some 2e-4 are left to the noises one by one
-// (fewnoises.go), narrow ones to inversions.
+// A κ is rounded up: (4) grows with it. Limits: few noises (κ above a twelfth at 95 %, a fortieth at 99.9 %), and alpha
+// below some 2e-4 are left to the noises one by one (fewnoises.go), narrow ones to inversions.
 
 // Mixtures is such a table for one alpha. It is safe for concurrent use.
 type Mixtures struct {
@@ -72,8 +73,9 @@ func NewMixtures(alpha Probability) *Mixtures {
 	return m
 }
 
-// near tells whether alpha is passed at z by the tails of the sums of shape κ that are farthest below the bound: one noise
-// with a Gaussian rest, of which the third moment of S is the greatest, and equal noises, of which it is the least.
+// near tells whether alpha is passed at z by the tails of the sums of shape κ that are farthest below the bound: one
+// noise with a Gaussian rest, of which the third moment of S is the greatest, and equal noises, of which it is the
+// least.
 func near(z, kappa, alpha float64) bool {
 	if kappa == 0 {
 		return true
@@ -136,7 +138,8 @@ type Shape struct {
 	Heavy   []Term  // noises with more than a little of the squares, or some of them, each by itself
 }
 
-// heavy is the share of the squares above which a noise is kept by itself: what tells at the finest step of fewnoises.go.
+// heavy is the share of the squares above which a noise is kept by itself: what tells at the finest step of
+// fewnoises.go.
 const heavy = fewFine / fewTold
 
 // ShapeOf is the shape of a sum of these terms.
@@ -157,8 +160,8 @@ func ShapeOf(terms []Term) (s Shape) {
 // Weighs is the square above which a noise is heavy, in a shape whose squares are there already.
 func (s *Shape) Weighs() float64 { return heavy * s.Squares }
 
-// HalfWidth returns the half-width of a sum of noises of d of this shape; false where none is proved that is near enough. The table's is
-// near as far as the shape is known.
+// HalfWidth returns the half-width of a sum of noises of d of this shape; false where none is proved that is near
+// enough. The table's is near as far as the shape is known.
 func (m *Mixtures) HalfWidth(d Distribution, s Shape) (k int64, proved bool) {
 	if d.kind != Laplace || !(s.Squares > 0) {
 		return 0, false

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMixturesAgainstTheExact compares the table with the tail itself, by a naive twin, for sums of wide Laplace noise of
-// random weights, some of which have a few heavy ones, and with the half-widths that HalfWidthOf inverts.
+// TestMixturesAgainstTheExact compares the table with the tail itself, by a naive twin, for sums of wide Laplace noise
+// of random weights, some of which have a few heavy ones, and with the half-widths that HalfWidthOf inverts.
 func TestMixturesAgainstTheExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 18))
 	proved := 0
@@ -55,8 +55,9 @@ func TestMixturesAgainstTheExact(t *testing.T) {
 	}
 }
 
-// mixtureTail is P(|X| ≥ a) of continuous Laplace noises, the naive twin: the inversion formula by the trapezoidal rule,
-// 1 − (2/π)∫ sin(au)/u·Π 1/(1+t²wᵢ²u²) du. What the scale 2^14 leaves of the lattice is below 1e-4 of a half-width.
+// mixtureTail is P(|X| ≥ a) of continuous Laplace noises, the naive twin: the inversion formula by the trapezoidal
+// rule, 1 − (2/π)∫ sin(au)/u·Π 1/(1+t²wᵢ²u²) du. What the scale 2^14 leaves of the lattice is below 1e-4 of a
+// half-width.
 func mixtureTail(terms []Term, scale, a float64) float64 {
 	squares := 0.
 	for _, x := range terms {

@@ -49,9 +49,9 @@ func (d Distribution) gaussianMass() float64 {
 	return mass
 }
 
-// logCharacteristic returns ln E cos(u·noise): never above 0, even, of period 2π, and falling from 0 to π (the Laplace's
-// visibly, the Gaussian's by Jacobi's triple product). The logarithm keeps its digits where it is near 0, so that a
-// million times it has them too.
+// logCharacteristic returns ln E cos(u·noise): never above 0, even, of period 2π, and falling from 0 to π (the
+// Laplace's visibly, the Gaussian's by Jacobi's triple product). The logarithm keeps its digits where it is near 0, so
+// that a million times it has them too.
 func (d Distribution) logCharacteristic() func(u float64) float64 {
 	p := d.parameter()
 	if d.kind == Laplace {

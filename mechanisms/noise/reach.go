@@ -2,13 +2,13 @@ package noise
 
 import "math"
 
-// steepest is the ends of the search for θ, as logarithms: from noises of 2^40 with weights of 10^12, a million of them,
-// to weights of 10^-12 of noises that are 0 but once in exp(10^19).
+// steepest is the ends of the search for θ, as logarithms: from noises of 2^40 with weights of 10^12, a million of
+// them, to weights of 10^-12 of noises that are 0 but once in exp(10^19).
 const steepest = 160
 
 // reachOf returns an x with P(|X| ≥ x) ≤ alpha: the least (ln(2/alpha) + ln E exp(θX))/θ over θ. Every θ proves its own
-// (Chernoff 1952), and the least is where the search ends, as the fraction falls before its least and rises after it: its
-// derivative has the sign of θK′ − K − ln(2/alpha), which grows because K is convex.
+// (Chernoff 1952), and the least is where the search ends, as the fraction falls before its least and rises after it:
+// its derivative has the sign of θK′ − K − ln(2/alpha), which grows because K is convex.
 func reachOf(sum []summand, alpha Probability) float64 {
 	moments, farthest := make([]func(float64) float64, len(sum)), math.Inf(1)
 	for i, s := range sum {

@@ -61,9 +61,9 @@ func rootOf(n *big.Int) uint64 { return new(big.Int).Sqrt(n).Uint64() }
 // Sample draws from the distribution, clipped to the int64 range: a result at either end means that much or more. The
 // caller must look at r.Err() after the last draw and before it uses any.
 //
-// Claim: with fair, independent words the result has exactly the distribution's probabilities, clipped. The proofs stand
-// at geometric and gaussian; every step compares integers.
-// Limits: the time and the words taken depend on the result, but from a source of FixedWork. Fill is faster for many.
+// Claim: with fair, independent words the result has exactly the distribution's probabilities, clipped. The proofs
+// stand at geometric and gaussian; every step compares integers. Limits: the time and the words taken depend on the
+// result, but from a source of FixedWork. Fill is faster for many.
 func (d Distribution) Sample(r *Reader) int64 {
 	switch {
 	case !d.Valid():
@@ -123,8 +123,8 @@ func geometric(r *Reader, num, den uint64) (k uint64, negative bool) {
 	return k, negative
 }
 
-// expMinusRest goes on with exp(−u/(64·num)) where the first trial of expMinus, with probability u/(64·num), has had the
-// part 1/64 of its success.
+// expMinusRest goes on with exp(−u/(64·num)) where the first trial of expMinus, with probability u/(64·num), has had
+// the part 1/64 of its success.
 func expMinusRest(r *Reader, u, num uint64) bool {
 	for k := uint32(1); r.err == nil; k++ {
 		if k > 1 && r.below(uint64(steps*k)) != 0 || r.below(num) >= u {
@@ -134,8 +134,8 @@ func expMinusRest(r *Reader, u, num uint64) bool {
 	return true
 }
 
-// lasts is true with probability exp(−n): j ≥ 0 of the ratio exp(−1/64) is 64·n or more with just that. Its work does not
-// grow with n, but by one more draw where n is above 2^32, and one of j so large has come.
+// lasts is true with probability exp(−n): j ≥ 0 of the ratio exp(−1/64) is 64·n or more with just that. Its work does
+// not grow with n, but by one more draw where n is above 2^32, and one of j so large has come.
 func lasts(r *Reader, n uint64) bool {
 	for ; n > 1<<32; n -= 1 << 32 {
 		if !lasts(r, 1<<32) {
@@ -198,9 +198,10 @@ var halves = func() (all [maxLevel + 1]func() *table) {
 	return all
 }()
 
-// gaussian: y = width·j + u, u uniform below width, is proposed with a probability ∝ exp(−j²/(2v)), whatever u is, and kept
-// with probability exp(−(y²/σ² − j²/v)/2): the exponent is not positive, as y ≥ width·j and width² ≥ σ²/v. What is kept has probabilities ∝ exp(−y²/(2σ²)), y ≥ 0. A fair sign, minus zero refused, makes it
-// two-sided. (Rejection from a fixed discrete Gaussian, spread out, is Karney's idea, 2016.)
+// gaussian: y = width·j + u, u uniform below width, is proposed with a probability ∝ exp(−j²/(2v)), whatever u is, and
+// kept with probability exp(−(y²/σ² − j²/v)/2): the exponent is not positive, as y ≥ width·j and width² ≥ σ²/v. What is
+// kept has probabilities ∝ exp(−y²/(2σ²)), y ≥ 0. A fair sign, minus zero refused, makes it two-sided. (Rejection from
+// a fixed discrete Gaussian, spread out, is Karney's idea, 2016.)
 func (d Distribution) gaussian(r *Reader) int64 {
 	proposals := halves[d.shape.level]()
 	for {

@@ -140,7 +140,8 @@ func TestTheThreeArithmeticsAgree(t *testing.T) {
 	}
 }
 
-// TestExpMinusOfMuchIsSoonDecided: how many words a choice takes does not grow with the exponent, not even where every word is 0.
+// TestExpMinusOfMuchIsSoonDecided: how many words a choice takes does not grow with the exponent, not even where every
+// word is 0.
 func TestExpMinusOfMuchIsSoonDecided(t *testing.T) {
 	for _, x := range []*big.Rat{big.NewRat(1<<62, 3), new(big.Rat).SetFrac(new(big.Int).Lsh(big.NewInt(1), 200), big.NewInt(3)), new(big.Rat).SetFrac(new(big.Int).Lsh(big.NewInt(1), 200), new(big.Int).Lsh(big.NewInt(3), 90))} {
 		r := NewReader(bytes.NewReader(make([]byte, firstRead)))

@@ -3,7 +3,8 @@
 // the tails, which are computed from public parameters.
 //
 // There are three ways to draw, of one distribution: Sample for one number, of any parameter; Fill for many, by a table
-// where it pays; and both in fixed work where the source is one of FixedWork, so that nobody who sees the time learns the value.
+// where it pays; and both in fixed work where the source is one of FixedWork, so that nobody who sees the time learns
+// the value.
 package noise
 
 import (
@@ -14,8 +15,8 @@ import (
 )
 
 // Reader hands out random words from a source of random bytes. It reads ahead, little at first, because one count needs
-// some hundred bytes and a histogram a megabyte. A failure of the source sticks: every later word is zero and Err tells.
-// It is not safe for concurrent use.
+// some hundred bytes and a histogram a megabyte. A failure of the source sticks: every later word is zero and Err
+// tells. It is not safe for concurrent use.
 type Reader struct {
 	source io.Reader
 	buffer []byte
@@ -39,8 +40,8 @@ func NewReader(source io.Reader) *Reader {
 	return &Reader{source: source, fixed: fixed, bit: 1}
 }
 
-// FixedWork marks a source: of a Reader on it Sample and Fill draw in fixed work. The mark goes with the source, so that it reaches
-// whatever is drawn from it, in whichever package; a source that wraps this one does not carry it.
+// FixedWork marks a source: of a Reader on it Sample and Fill draw in fixed work. The mark goes with the source, so
+// that it reaches whatever is drawn from it, in whichever package; a source that wraps this one does not carry it.
 func FixedWork(source io.Reader) io.Reader { return fixedWork{source} }
 
 type fixedWork struct{ io.Reader }

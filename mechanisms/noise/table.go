@@ -9,14 +9,14 @@ import (
 // table draws from a law by looking 15 random bits up; where these do not decide, it takes 48 more and compares 63 with
 // certified digits; where these do not decide either, with as many as it takes.
 //
-// Claim: with fair, independent words the magnitude has exactly the law's probabilities.
-// Proof: let U be uniform, of which u is the first 63 binary digits, and G(k) = P(K ≤ k); K is the least k with U < G(k).
-// digits[k] ≤ 2^63·G(k) < digits[k]+2 (build, and a test that certifies every entry of many tables). So u < digits[k]
-// proves U < G(k), and u ≥ digits[k]+2 proves U ≥ G(k); else refine decides, with probability 2^−62 an entry. A slot of the
-// guide is marked as decided only where all u that begin with it have the same K by these proofs. Beyond the last entry
-// n−1 a Laplace starts anew, K−n having the law of K again (folded: that of the law that is not), and a Gaussian's table
-// ends where digits[k]+2 exceeds every u.
-// Limits: which entries are read depends on the value, and so does the time: fixed is for whom that matters.
+// Claim: with fair, independent words the magnitude has exactly the law's probabilities. Proof: let U be uniform, of
+// which u is the first 63 binary digits, and G(k) = P(K ≤ k); K is the least k with U < G(k). digits[k] ≤ 2^63·G(k) <
+// digits[k]+2 (build, and a test that certifies every entry of many tables). So u < digits[k] proves U < G(k), and u ≥
+// digits[k]+2 proves U ≥ G(k); else refine decides, with probability 2^−62 an entry. A slot of the guide is marked as
+// decided only where all u that begin with it have the same K by these proofs. Beyond the last entry n−1 a Laplace
+// starts anew, K−n having the law of K again (folded: that of the law that is not), and a Gaussian's table ends where
+// digits[k]+2 exceeds every u. Limits: which entries are read depends on the value, and so does the time: fixed is for
+// whom that matters.
 type table struct {
 	law    law
 	digits []uint64
@@ -43,8 +43,8 @@ func (l law) entries() float64 {
 // build makes a law's table; its entries must be at most maxEntries.
 //
 // The digits are those of 1−T(k)−2^−70 and S(k)−2^−70, where T and S are sums of products of 128-bit fractions, each
-// rounded down by less than three units: off by less than n³·16 ≤ 2^49 units of 2^−128, with what n-fold products and the
-// divisor add. So what the digits are taken from is below G(k), by less than 2^−69.
+// rounded down by less than three units: off by less than n³·16 ≤ 2^49 units of 2^−128, with what n-fold products and
+// the divisor add. So what the digits are taken from is below G(k), by less than 2^−69.
 func build(l law) *table {
 	t := &table{law: l}
 	if l.kind == Laplace {

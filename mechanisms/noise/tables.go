@@ -28,8 +28,8 @@ const maxKnown = 4096
 
 func (t *table) bytes() int { return 8*cap(t.digits) + 2*len(t.guide) }
 
-// pays is how many samples a table must serve before it costs less than it saves: filling the guide takes as long as some
-// 1,500 samples without it, an entry as long as half of one.
+// pays is how many samples a table must serve before it costs less than it saves: filling the guide takes as long as
+// some 1,500 samples without it, an entry as long as half of one.
 func (l law) pays() float64 { return 1500 + l.entries()/2 }
 
 // of returns the law's table for n more samples, or nil where they are drawn without.
@@ -83,9 +83,9 @@ func (d Distribution) law() law {
 	return law{kind: d.kind, num: d.num / a, den: d.den / a, folded: true}
 }
 
-// Fill draws len(out) times from the distribution, like Sample, four or so to a word of randomness: by a table where one is
-// there or pays, which it does for distributions up to a deviation of some 3,000 from some thousand samples on, in
-// one call or in many. The caller must look at r.Err() before it uses any.
+// Fill draws len(out) times from the distribution, like Sample, four or so to a word of randomness: by a table where
+// one is there or pays, which it does for distributions up to a deviation of some 3,000 from some thousand samples on,
+// in one call or in many. The caller must look at r.Err() before it uses any.
 func (d Distribution) Fill(r *Reader, out []int64) {
 	if d.kind == 0 {
 		panic("noise: samples of a distribution that New did not make")

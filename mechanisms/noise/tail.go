@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// How far a sum of noises may be off, for EXPLAIN, notices and error columns. An example: SELECT count(*) … WHERE age < 40
-// over a range release adds up some noises with the weights of the least-squares reading, and what is shown beside it is
-// the half-width of that sum at 95 %.
+// How far a sum of noises may be off, for EXPLAIN, notices and error columns. An example: SELECT count(*) … WHERE age <
+// 40 over a range release adds up some noises with the weights of the least-squares reading, and what is shown beside
+// it is the half-width of that sum at 95 %.
 //
 // Three bounds, each proved by itself; the least of them is returned:
 //   - nothing: where all noises together are 0 but with probability alpha, the half-width is 0;
@@ -34,9 +34,9 @@ type Part struct {
 
 // HalfWidthOfSum returns the smallest k with P(|X| > k) ≤ alpha, X the sum of count noises.
 //
-// Claim: never less than that k, and more only where the tail at it is within 1e-4 of alpha, or alpha is below leastTail.
-// Limits: where the lattice has more than maxFrequencies frequencies (two discrete Laplace of a scale above 1000 at an
-// alpha below 1e-7), a hundredth of X's deviation more.
+// Claim: never less than that k, and more only where the tail at it is within 1e-4 of alpha, or alpha is below
+// leastTail. Limits: where the lattice has more than maxFrequencies frequencies (two discrete Laplace of a scale above
+// 1000 at an alpha below 1e-7), a hundredth of X's deviation more.
 func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
 	return HalfWidthOfParts([]Part{{d, []Term{{1, count}}}}, alpha)
 }
@@ -50,16 +50,17 @@ func (d Distribution) HalfWidthOf(terms []Term, alpha Probability) int64 {
 	return HalfWidthOfParts([]Part{{d, terms}}, alpha)
 }
 
-// HalfWidthOfParts is HalfWidthOf for a sum of independent noises of several distributions. Nothing in it needs them to be
-// the same: their characteristic functions are multiplied, and the logarithms of their moments added. A half-width beyond
-// the integers is the greatest of them.
+// HalfWidthOfParts is HalfWidthOf for a sum of independent noises of several distributions. Nothing in it needs them to
+// be the same: their characteristic functions are multiplied, and the logarithms of their moments added. A half-width
+// beyond the integers is the greatest of them.
 func HalfWidthOfParts(parts []Part, alpha Probability) int64 {
 	w := widening{}
 	defer func() { allInversions.Add(int64(w.inversions)) }()
 	return w.of(parts, alpha)
 }
 
-// allInversions counts the inversions of characteristic functions, each of which takes milliseconds, since the process began.
+// allInversions counts the inversions of characteristic functions, each of which takes milliseconds, since the process
+// began.
 var allInversions atomic.Int64
 
 // Inversions is for tests that count what a plan takes.
@@ -140,8 +141,8 @@ func summands(parts []Part) []summand {
 	return merged
 }
 
-// singles is summands of one distribution whose terms are one noise each, as in the reading of a release of thousands of cells: numbers
-// alone are sorted. False: there are terms of several.
+// singles is summands of one distribution whose terms are one noise each, as in the reading of a release of thousands
+// of cells: numbers alone are sorted. False: there are terms of several.
 func singles(p Part) ([]summand, bool) {
 	weights := make([]float64, 0, len(p.Terms))
 	for _, t := range p.Terms {
@@ -215,8 +216,8 @@ func (w *widening) drops(sum []summand, alpha Probability) (list []drop) {
 	return list
 }
 
-// nonzero bounds P(the noises of one weight do not add up to 0) from above. What cancels matters only where some of them
-// are likely not to be 0.
+// nonzero bounds P(the noises of one weight do not add up to 0) from above. What cancels matters only where some of
+// them are likely not to be 0.
 func (w *widening) nonzero(sum []summand) float64 {
 	clear := 0.0
 	for _, s := range sum {
@@ -293,7 +294,8 @@ func (d Distribution) laplaceHalfWidth(alpha Probability) float64 {
 }
 
 // smoothed returns a k for a sum without a lattice. The smoothing is at first a hundredth of the deviation, and a
-// hundredth of the half-width where that turns out to be the less: seldom noises of great weight have a large deviation.
+// hundredth of the half-width where that turns out to be the less: seldom noises of great weight have a large
+// deviation.
 func (w *widening) smoothed(sum []summand, alpha Probability) float64 {
 	t := inversion{reach: reachOf(sum, alpha)}
 	best := math.Ceil(t.reach)

@@ -19,8 +19,8 @@ var drawnFor = []struct {
 	{Gaussian, 1, 1}, {Gaussian, 100, 1}, {Gaussian, 7, 3}, {Gaussian, 300, 1}, {Gaussian, 500, 1}, {Gaussian, 1, 10},
 }
 
-// TestT21ExactChances: as many draws of the samplers that releases use against the exact chances, by chi-square. False alarm:
-// 1e-7 each.
+// TestT21ExactChances: as many draws of the samplers that releases use against the exact chances, by chi-square. False
+// alarm: 1e-7 each.
 func TestT21ExactChances(t *testing.T) {
 	n := threats.Length(200_000, 1_000_000)
 	out, worst := make([]int64, n), 0
@@ -49,9 +49,9 @@ func timed(n int, draw func() int64) (sizes, times []float64) {
 	return sizes, times
 }
 
-// TestT19SamplerTime: the time of a sampler of fixed work does not go with the size of its noise; that of one that takes a few
-// nanoseconds more for each unit of it does, so the test sees what it is to see. The ordinary sampler's is told: what releases
-// draw without `sampling: fixed-work` is covered by the grid of answers, not by this.
+// TestT19SamplerTime: the time of a sampler of fixed work does not go with the size of its noise; that of one that
+// takes a few nanoseconds more for each unit of it does, so the test sees what it is to see. The ordinary sampler's is
+// told: what releases draw without `sampling: fixed-work` is covered by the grid of answers, not by this.
 func TestT19SamplerTime(t *testing.T) {
 	n := threats.Length(100_000, 100_000)
 	f, r := mustFix(t, Laplace, 20, 1), NewReader(rand.Reader)

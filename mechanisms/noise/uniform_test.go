@@ -31,7 +31,8 @@ func TestShortUniformIsExact(t *testing.T) {
 	}
 }
 
-// TestLongUniformsRefuseTheRest: of 8 words in a row 3, 3 and 2 would be the remainders of three; the claim is a third each.
+// TestLongUniformsRefuseTheRest: of 8 words in a row 3, 3 and 2 would be the remainders of three; the claim is a third
+// each.
 func TestLongUniformsRefuseTheRest(t *testing.T) {
 	for name, draw := range map[string]func(r *Reader) uint64{
 		"32 bits": func(r *Reader) uint64 { return uint64(r.below32(3 << 29)) }, "64 bits": func(r *Reader) uint64 { return r.below(3 << 61) },

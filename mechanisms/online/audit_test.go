@@ -15,15 +15,16 @@ const auditAlarm = 1e-6
 // first cell grows from 2 to 3 and that of both cells shrinks from 4 to 3.
 var auditOne, auditOther = []int64{9, 0}, []int64{10, 0}
 
-// transcript is what an analyst sees who asks for the first cell many times and then for both: how many of the first were
-// easy, and what the hard answers were.
+// transcript is what an analyst sees who asks for the first cell many times and then for both: how many of the first
+// were easy, and what the hard answers were.
 type transcript struct {
 	easy  int
 	hards []int64
 }
 
-// judged turns transcripts into the number that the audit looks at: 0 if one of the early queries was hard; otherwise the
-// more, the lower the hard answers, which on the first database are one lower. They are cut where nothing is to be learned.
+// judged turns transcripts into the number that the audit looks at: 0 if one of the early queries was hard; otherwise
+// the more, the lower the hard answers, which on the first database are one lower. They are cut where nothing is to be
+// learned.
 func (r transcript) judged(asked int) float64 {
 	if r.easy < asked || len(r.hards) == 0 {
 		return 0
@@ -131,8 +132,8 @@ func TestAuditOfSessions(t *testing.T) {
 	}
 }
 
-// TestAuditOfAnswers: with next to nothing spent on the bits, the audit of the answer is sharp enough to see a sensitivity
-// that is off by 1.2. One alarm of 1e-6.
+// TestAuditOfAnswers: with next to nothing spent on the bits, the audit of the answer is sharp enough to see a
+// sensitivity that is off by 1.2. One alarm of 1e-6.
 func TestAuditOfAnswers(t *testing.T) {
 	judge := func(r transcript) float64 { return r.judged(0) }
 	for _, c := range []struct {
@@ -193,8 +194,8 @@ func TestAuditCatchesFaults(t *testing.T) {
 		judge       func(transcript) float64
 		open        func(cells []int64) func(Query) (Answer, error)
 	}{
-		// The lecture notes' Sparse: the compared noisy value is the answer. A low one, after many easy queries, tells that
-		// the threshold's noise was as low all the time, and so how unlikely they were to be easy.
+		// The lecture notes' Sparse: the compared noisy value is the answer. A low one, after many easy queries, tells
+		// that the threshold's noise was as low all the time, and so how unlikely they were to be easy.
 		{"the compared value answered", early, 30, 2.31, func(r transcript) float64 {
 			if r.easy < early || len(r.hards) == 0 {
 				return -100

@@ -15,27 +15,25 @@ import (
 // Basic is the median mechanism of Roth and Roughgarden 2010, figure 1, for universes whose small databases can be
 // enumerated. It is the published proof made to run; Session with the rule Median is the form to serve.
 //
-// Claim: (ε, δ)-DP for the spec's cost, for any queries chosen one after the other.
-// Neighbours: replace-one, the number n of rows being public. Sensitivity: a count moves by at most R, the rows a unit.
-// r = mean over the candidates S of exp(−|f(D)−f(S)|·n/Width), of which each term moves by at most
-// 1 − exp(−R/Width) ≤ R/Width; kept in whole 2⁻⁴⁰, each term is off by at most one unit and the mean is rounded down, so
-// that r moves by at most Plan.moves = ⌈2⁴⁰·R/Width⌉ + 3 units =: Δ.
-// Theorem: their 4.8, proved anew for a free cap c on hard answers and with the constants counted.
-// Proof: α' = ε/(2(2c+B)). Let t_i = 3/4 + j·γ with P(j ≥ s) = 2⁻ˢ up to the last one, J, with 2⁻ᴶ ≤ 1/k; query i is hard iff
-// r_i + noise of scale Δ/α' < t_i. Thresholds do not depend on D: fix them, and an outcome. Call t_i good for it on D if
-// i is easy and r_i(D) ≥ t_i + γ. On a neighbour D' the ratio of the probabilities of what is said to query i, given the
-// same past and so the same candidates, is at most: exp(2α') if i is hard (bit and answer, of scale R/α'); exp(α') if it
-// is easy; and if it is easy and t_i good, 1/(1−η) with η ≤ ½·exp(−(γ−Δ)α'/Δ) ≤ ε/(4k), since r_i(D') ≥ t_i + γ − Δ.
-// With at most B easy answers whose threshold is not good the product is at most
-// exp((2c+B)α')·(1−ε/(4k))^(−k) ≤ exp(ε/2)·exp(ε/2).
-// It remains that P(more than B) ≤ δ. Let Y_i = 1 if i is easy and r_i < t_i + γ, H_i = 1 if i is hard. Given the past, the
-// j with t_j > r_i − γ are s, s+1, …, J, say. If s < J, half of their mass 2⁻ˢ is on j > s, where t_j > r_i, so that noise
-// ≤ 0, more likely than not, makes i hard: P(Y_i) ≤ ¾·2⁻ˢ, P(H_i, bad) ≥ ¼·2⁻ˢ, and
-// E exp(aY_i − bH_i) ≤ 1 − 2⁻ˢ + 2⁻ˢ(3eᵃ + e⁻ᵇ)/4 ≤ 1 for eᵃ = (4−e⁻ᵇ)/3. If s = J it is at most 1 + (eᵃ−1)/k. So
-// E exp(aΣY − bΣH) ≤ exp(eᵃ−1), and, ΣH ≤ c, P(ΣY > B) ≤ exp(eᵃ − 1 − a(B+1) + bc) by Markov, for the best b. An outcome
+// Claim: (ε, δ)-DP for the spec's cost, for any queries chosen one after the other. Neighbours: replace-one, the number
+// n of rows being public. Sensitivity: a count moves by at most R, the rows a unit. r = mean over the candidates S of
+// exp(−|f(D)−f(S)|·n/Width), of which each term moves by at most 1 − exp(−R/Width) ≤ R/Width; kept in whole 2⁻⁴⁰, each
+// term is off by at most one unit and the mean is rounded down, so that r moves by at most Plan.moves = ⌈2⁴⁰·R/Width⌉ +
+// 3 units =: Δ. Theorem: their 4.8, proved anew for a free cap c on hard answers and with the constants counted. Proof:
+// α' = ε/(2(2c+B)). Let t_i = 3/4 + j·γ with P(j ≥ s) = 2⁻ˢ up to the last one, J, with 2⁻ᴶ ≤ 1/k; query i is hard iff
+// r_i + noise of scale Δ/α' < t_i. Thresholds do not depend on D: fix them, and an outcome. Call t_i good for it on D
+// if i is easy and r_i(D) ≥ t_i + γ. On a neighbour D' the ratio of the probabilities of what is said to query i, given
+// the same past and so the same candidates, is at most: exp(2α') if i is hard (bit and answer, of scale R/α'); exp(α')
+// if it is easy; and if it is easy and t_i good, 1/(1−η) with η ≤ ½·exp(−(γ−Δ)α'/Δ) ≤ ε/(4k), since r_i(D') ≥ t_i + γ −
+// Δ. With at most B easy answers whose threshold is not good the product is at most exp((2c+B)α')·(1−ε/(4k))^(−k) ≤
+// exp(ε/2)·exp(ε/2). It remains that P(more than B) ≤ δ. Let Y_i = 1 if i is easy and r_i < t_i + γ, H_i = 1 if i is
+// hard. Given the past, the j with t_j > r_i − γ are s, s+1, …, J, say. If s < J, half of their mass 2⁻ˢ is on j > s,
+// where t_j > r_i, so that noise ≤ 0, more likely than not, makes i hard: P(Y_i) ≤ ¾·2⁻ˢ, P(H_i, bad) ≥ ¼·2⁻ˢ, and E
+// exp(aY_i − bH_i) ≤ 1 − 2⁻ˢ + 2⁻ˢ(3eᵃ + e⁻ᵇ)/4 ≤ 1 for eᵃ = (4−e⁻ᵇ)/3. If s = J it is at most 1 + (eᵃ−1)/k. So E
+// exp(aΣY − bΣH) ≤ exp(eᵃ−1), and, ΣH ≤ c, P(ΣY > B) ≤ exp(eᵃ − 1 − a(B+1) + bc) by Markov, for the best b. An outcome
 // is thus within δ of one with at most B, which is (ε, δ)-DP. Stopping after the c-th hard answer is what makes ΣH ≤ c.
-// Limits: candidates are a function of the answers. Where none is left the mechanism stops. Accuracy needs n as large as
-// NewBasic demands and more; see docs/mechanisms/online.md.
+// Limits: candidates are a function of the answers. Where none is left the mechanism stops. Accuracy needs n as large
+// as NewBasic demands and more; see docs/mechanisms/online.md.
 type Basic struct {
 	lock       sync.Mutex
 	plan       BasicPlan
@@ -151,8 +149,8 @@ func (p BasicPlan) agrees(rows int, answer int64) bool {
 	return off.Mul(off, big.NewInt(50)).Cmp(size.Mul(size, big.NewInt(p.spec.Width))) <= 0
 }
 
-// tosses counts heads before the first tail, up to most, at most 62. From a source of fixed work it tosses all of so many
-// coins and looks at no single one: how long it takes does not tell where the threshold lies.
+// tosses counts heads before the first tail, up to most, at most 62. From a source of fixed work it tosses all of so
+// many coins and looks at no single one: how long it takes does not tell where the threshold lies.
 func tosses(random *noise.Reader, most int64) int64 {
 	if random.FixedWork() {
 		return int64(bits.TrailingZeros64(^random.Below(1 << most)))
@@ -178,9 +176,9 @@ func median(held []int64) int {
 	return len(held) - 1
 }
 
-// expUnits returns 2⁴⁰·exp(−a/b), off by less than one unit, in integers: exp(−x) = exp(−x/2ʲ)^(2ʲ), the inner one by its
-// series with x/2ʲ < 1/2, all in units of 2⁻¹²⁸. Each step rounds by at most a unit and each squaring at most doubles what
-// is off, so that 2⁸⁸ units are far more than the 25·2ʲ that can be lost, j < 30.
+// expUnits returns 2⁴⁰·exp(−a/b), off by less than one unit, in integers: exp(−x) = exp(−x/2ʲ)^(2ʲ), the inner one by
+// its series with x/2ʲ < 1/2, all in units of 2⁻¹²⁸. Each step rounds by at most a unit and each squaring at most
+// doubles what is off, so that 2⁸⁸ units are far more than the 25·2ʲ that can be lost, j < 30.
 func expUnits(a, b *big.Int) *big.Int {
 	const digits = 128
 	if new(big.Int).Div(a, b).Cmp(big.NewInt(64)) >= 0 {

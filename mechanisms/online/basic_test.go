@@ -152,7 +152,8 @@ func TestEasinessEqualsTheNaiveTwin(t *testing.T) {
 	}
 }
 
-// TestBasicIsAccurate: at the theorem's n every answer is within the width; it stops after its hard answers or queries, by type.
+// TestBasicIsAccurate: at the theorem's n every answer is within the width; it stops after its hard answers or queries,
+// by type.
 func TestBasicIsAccurate(t *testing.T) {
 	p, err := NewBasic(smallBasic())
 	if err != nil {
@@ -201,8 +202,8 @@ func TestBasicIsAccurate(t *testing.T) {
 	}
 }
 
-// TestAuditOfBasic: an honest mechanism has so much noise at the theorem's n that the audit sees next to nothing; with the
-// noise of its bit and its answer divided by share/2 the same audit sees more than is paid. One alarm of 1e-6.
+// TestAuditOfBasic: an honest mechanism has so much noise at the theorem's n that the audit sees next to nothing; with
+// the noise of its bit and its answer divided by share/2 the same audit sees more than is paid. One alarm of 1e-6.
 func TestAuditOfBasic(t *testing.T) {
 	s := smallBasic()
 	s.Cells, s.Size, s.Hard = 2, 4, 1
@@ -247,7 +248,8 @@ func TestAuditOfBasic(t *testing.T) {
 	}
 }
 
-// TestBasicHaltsAtItsCap: with every query hard, and candidates put back that did not agree, it is the cap that ends it.
+// TestBasicHaltsAtItsCap: with every query hard, and candidates put back that did not agree, it is the cap that ends
+// it.
 func TestBasicHaltsAtItsCap(t *testing.T) {
 	p, err := NewBasic(smallBasic())
 	if err != nil {
@@ -287,8 +289,9 @@ func TestBasicHaltsAtItsCap(t *testing.T) {
 	}
 }
 
-// TestTossesInFixedWork: from a source of fixed work all coins of a threshold are tossed at once, so that no loop ends where it lies:
-// it is the number of heads at the end of so many fair coins, which has the law of those before the first tail.
+// TestTossesInFixedWork: from a source of fixed work all coins of a threshold are tossed at once, so that no loop ends
+// where it lies: it is the number of heads at the end of so many fair coins, which has the law of those before the
+// first tail.
 func TestTossesInFixedWork(t *testing.T) {
 	for _, most := range []int64{0, 1, 7, 14, 20, 40, 62} {
 		fixed, same := noise.NewReader(noise.FixedWork(seeded(111))), noise.NewReader(seeded(111))

@@ -17,8 +17,8 @@ const stepAsked = 'q'
 // setAside is how many questions one step sets aside: what a restart loses of them at most.
 const setAside = 64
 
-// BasicState is what outlives the process of a Basic: its hard answers, how many questions count as asked and how often it
-// was restored. All of it is public. Thresholds are drawn anew for each question, so there is none to lose.
+// BasicState is what outlives the process of a Basic: its hard answers, how many questions count as asked and how often
+// it was restored. All of it is public. Thresholds are drawn anew for each question, so there is none to lose.
 type BasicState struct {
 	entries  []Entry
 	asked    int64
@@ -59,8 +59,8 @@ func ReplayBasic(p BasicPlan, steps [][]byte) (BasicState, error) {
 	return s, nil
 }
 
-// used counts the hard answers that are gone: a restart takes one, since the lost process may have had one that it did not
-// save. The proof at Basic bounds the true ones by the cap all the same.
+// used counts the hard answers that are gone: a restart takes one, since the lost process may have had one that it did
+// not save. The proof at Basic bounds the true ones by the cap all the same.
 func (s BasicState) used() int { return len(s.entries) + s.restarts }
 
 // Left returns the hard answers that a state leaves, 0 where none of the questions is left.
@@ -75,8 +75,8 @@ func (p BasicPlan) Left(s BasicState, restored bool) int {
 	return max(left, 0)
 }
 
-// ResumeBasic begins a mechanism from a state, of which a restart is durable already; the zero state is that of one that
-// has just been paid. save makes each step durable before what it tells is returned.
+// ResumeBasic begins a mechanism from a state, of which a restart is durable already; the zero state is that of one
+// that has just been paid. save makes each step durable before what it tells is returned.
 func ResumeBasic(p BasicPlan, s BasicState, truth privacy.Sensitive[[]int64], random io.Reader, save func(step []byte) error) (*Basic, error) {
 	if save == nil {
 		return nil, errors.New("nothing saves the steps")
@@ -174,10 +174,10 @@ func BasicShares(p BasicPlan, s BasicState) ([]float64, error) {
 	return shares, nil
 }
 
-// LeastBasic returns the plan with the least width that the theorem allows, over as many small databases as can be listed,
-// and at which one of these agrees with the answers: a hard answer keeps what is within Width/50 of it, and of a database of
-// few rows each cell is off by up to half of a row's worth, Rows/Size/2, the sum of several by half as many as there are cells
-// times that. That leaves universes of a few cells.
+// LeastBasic returns the plan with the least width that the theorem allows, over as many small databases as can be
+// listed, and at which one of these agrees with the answers: a hard answer keeps what is within Width/50 of it, and of
+// a database of few rows each cell is off by up to half of a row's worth, Rows/Size/2, the sum of several by half as
+// many as there are cells times that. That leaves universes of a few cells.
 func LeastBasic(s BasicSpec) (BasicPlan, error) {
 	candidates := 1.0
 	for s.Size = 0; s.Size < 255; s.Size++ {
@@ -212,9 +212,9 @@ const maxListed = 1 << 17
 
 // Reach returns how many rows an answer is off at most, but with probability miss.
 //
-// A hard answer is off by its noise. An easy one says that the candidates' mean of exp(−off/Width) was at least 3/4 less the
-// noise t; if the median candidate is off by x, at least half of them are, and the mean is at most 1/2 + exp(−x/Width)/2: so
-// x ≤ Width·ln(1/(1/2 − 2t)), and the count of its few rows is rounded down to a row.
+// A hard answer is off by its noise. An easy one says that the candidates' mean of exp(−off/Width) was at least 3/4
+// less the noise t; if the median candidate is off by x, at least half of them are, and the mean is at most 1/2 +
+// exp(−x/Width)/2: so x ≤ Width·ln(1/(1/2 − 2t)), and the count of its few rows is rounded down to a row.
 func (p BasicPlan) Reach(miss noise.Probability) int64 {
 	if !p.checked || checkMiss(miss) != nil {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// TestTheHistogramWins on the Covid-like universe: mechanisms.md has it at ε .0012 for every query at α .05, β .001, where
-// the best session costs fifty times as much; and it never wins by a hypothesis, only by public numbers.
+// TestTheHistogramWins on the Covid-like universe: mechanisms.md has it at ε .0012 for every query at α .05, β .001,
+// where the best session costs fifty times as much; and it never wins by a hypothesis, only by public numbers.
 func TestTheHistogramWins(t *testing.T) {
 	c := covid{rows: 600_000, alpha: .05}
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {

@@ -19,9 +19,9 @@ type Comparison struct {
 // Histogram tells whether the histogram is at least as good at the same cost.
 func (c Comparison) Histogram() bool { return c.HistogramSame <= c.Width }
 
-// better compares by public numbers alone. The histogram is taken at its worst query, that over all cells, the session at
-// any: up to many cells the histogram wins by orders of magnitude, and a planner that asked for a session there should be
-// told so.
+// better compares by public numbers alone. The histogram is taken at its worst query, that over all cells, the session
+// at any: up to many cells the histogram wins by orders of magnitude, and a planner that asked for a session there
+// should be told so.
 func better(p Plan, miss noise.Probability) (Comparison, error) {
 	cost, err := p.Cost()
 	if err != nil {
@@ -80,14 +80,14 @@ func (p Plan) histogram(cost int64, miss noise.Probability) (int64, error) {
 // Share is a part of all rows, from 0 to 1.
 type Share float64
 
-// ProvedUpdates returns how many hard answers multiplicative weights can give at most, each off by at least alpha before
-// it is learned: 4·ln(cells)/α² (Gupta, Roth, Ullman 2012). LikelyUpdates is what was seen with the other rules.
+// ProvedUpdates returns how many hard answers multiplicative weights can give at most, each off by at least alpha
+// before it is learned: 4·ln(cells)/α² (Gupta, Roth, Ullman 2012). LikelyUpdates is what was seen with the other rules.
 func ProvedUpdates(cells int, alpha Share) float64 {
 	return math.Ceil(4 * math.Log(float64(cells)) / float64(alpha*alpha))
 }
 
-// LikelyUpdates returns about twice the hard answers seen in BenchmarkCovidLike for Projection and Median, 0.022·ln(cells)/α².
-// It promises nothing: an analyst can find queries that are harder.
+// LikelyUpdates returns about twice the hard answers seen in BenchmarkCovidLike for Projection and Median,
+// 0.022·ln(cells)/α². It promises nothing: an analyst can find queries that are harder.
 func LikelyUpdates(cells int, alpha Share) float64 {
 	return math.Ceil(.045 * math.Log(float64(max(cells, 2))) / float64(alpha*alpha))
 }

@@ -127,8 +127,9 @@ func rowsOfTable() []row {
 }
 
 // BenchmarkCovidLike prints, for 20,000 and 70,000 queries of 34,425 over 128 cells with errors of ±α of the rows at
-// probability .999 each (and for the 6,000 that the median's best known figures are of), what each mechanism takes. "declared" is the whole cost, charged when a session is opened;
-// "used" what as many updates as were needed would have cost. Errors are shares of the rows.
+// probability .999 each (and for the 6,000 that the median's best known figures are of), what each mechanism takes.
+// "declared" is the whole cost, charged when a session is opened; "used" what as many updates as were needed would have
+// cost. Errors are shares of the rows.
 func BenchmarkCovidLike(b *testing.B) {
 	for b.Loop() {
 		var table strings.Builder
@@ -163,8 +164,9 @@ func covidTable(to io.Writer) error {
 	return nil
 }
 
-// TestCovidLikeBeatsTheBestKnown asserts the table's claims at one seed: fewer hard queries and less ε, even as declared,
-// than the best known for the projection, every query answered, and the plain histogram cheaper than them all.
+// TestCovidLikeBeatsTheBestKnown asserts the table's claims at one seed: fewer hard queries and less ε, even as
+// declared, than the best known for the projection, every query answered, and the plain histogram cheaper than them
+// all.
 func TestCovidLikeBeatsTheBestKnown(t *testing.T) {
 	pool := covidPool()
 	for power, best := range []struct {

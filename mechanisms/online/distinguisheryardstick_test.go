@@ -59,8 +59,8 @@ func (d Distinguisher) Cost() (privacy.Cost, error) {
 
 var errUndistinguished = errors.New("distinguisher was not made by NewDistinguisher")
 
-// Farthest returns the number of a query whose guess is about as far off as any. Guesses are public whole numbers on the
-// grid, one a query.
+// Farthest returns the number of a query whose guess is about as far off as any. Guesses are public whole numbers on
+// the grid, one a query.
 //
 // Claim: ε-DP under the pure accountant, ε²/8-zCDP under zCDP.
 // Neighbours: as at instance. Sensitivity: the score |q(D) − guess| moves by at most s = moves.
@@ -156,12 +156,13 @@ func (d Distinguisher) Reach(miss noise.Probability) int64 {
 	return int64(math.Ceil(2 * rows / d.epsilon.Float() * (math.Log(float64(len(d.queries))) - math.Log(float64(miss)))))
 }
 
-// First goes through the queries in order and returns the first that is about 2F or further off, F = SparseReach, or −1.
+// First goes through the queries in order and returns the first that is about 2F or further off, F = SparseReach, or
+// −1.
 //
-// Claim: ε-DP, and so ε²/2-zCDP, whatever the order: SparseDistinguish of the lecture notes.
-// Proof: an instance with c = 1, ε₁ = ε/3 and ε₂ = 2ε/3 (rounded down), of which no answer is given; see there.
-// Limits: its cost under zCDP is four times that of Farthest, and its reach is longer. It is here because an analyst who
-// asks in some order is such a loop: a Session.
+// Claim: ε-DP, and so ε²/2-zCDP, whatever the order: SparseDistinguish of the lecture notes. Proof: an instance with c
+// = 1, ε₁ = ε/3 and ε₂ = 2ε/3 (rounded down), of which no answer is given; see there. Limits: its cost under zCDP is
+// four times that of Farthest, and its reach is longer. It is here because an analyst who asks in some order is such a
+// loop: a Session.
 func (d Distinguisher) First(guesses []int64, miss noise.Probability, truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[int], error) {
 	var none privacy.Released[int]
 	if err := d.ready(guesses, truth); err != nil {

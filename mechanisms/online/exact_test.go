@@ -97,9 +97,9 @@ func patterns(length, hards int, f func(bits []bool)) {
 	walk(make([]bool, 0, length), hards)
 }
 
-// TestExactLossOfTheBits sums up the probability of every transcript of seven queries on neighbouring gaps, for gaps that
-// move alike, against each other, or one at a time, and finds no loss above ε₁ + c·ε₂; and on the sequence that the proof
-// is sharp for, a loss close to it.
+// TestExactLossOfTheBits sums up the probability of every transcript of seven queries on neighbouring gaps, for gaps
+// that move alike, against each other, or one at a time, and finds no loss above ε₁ + c·ε₂; and on the sequence that
+// the proof is sharp for, a loss close to it.
 func TestExactLossOfTheBits(t *testing.T) {
 	for _, hards := range []int{1, 2} {
 		for _, s := range []split{micros(500_000, 1_000_000, 1), micros(900_000, 300_000, 1), micros(200_000, 1_500_000, 1)} {
@@ -129,8 +129,8 @@ func TestExactLossOfTheBits(t *testing.T) {
 	}
 }
 
-// sharpLoss is that of many easy queries, whose gap is one more on the neighbour, then hard ones far below the threshold,
-// whose gap is one less.
+// sharpLoss is that of many easy queries, whose gap is one more on the neighbour, then hard ones far below the
+// threshold, whose gap is one less.
 func (x tails) sharpLoss(hards int) float64 {
 	gaps, others, bits := []int64{}, []int64{}, []bool{}
 	for range 400 {
@@ -209,8 +209,8 @@ func only(t testing.TB, cells int, in ...int) Query {
 	return q
 }
 
-// TestPlansReachTheirWidth: of queries whose guess is off by just the width, and of hard answers, no more than miss are off
-// by more. False alarm: 1e-7 each.
+// TestPlansReachTheirWidth: of queries whose guess is off by just the width, and of hard answers, no more than miss are
+// off by more. False alarm: 1e-7 each.
 func TestPlansReachTheirWidth(t *testing.T) {
 	const miss = noise.Probability(.02)
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {

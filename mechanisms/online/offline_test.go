@@ -108,8 +108,8 @@ func TestOfflineIsChecked(t *testing.T) {
 	}
 }
 
-// TestOfflineBySparse: a round that finds no query far off learns nothing and costs what it costs; what is found was far off
-// but for its miss. Cost: twice as dear a comparison under zCDP, within the spec's.
+// TestOfflineBySparse: a round that finds no query far off learns nothing and costs what it costs; what is found was
+// far off but for its miss. Cost: twice as dear a comparison under zCDP, within the spec's.
 func TestOfflineBySparse(t *testing.T) {
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
 		s := offline(t, accountant, 12)
@@ -144,9 +144,9 @@ func TestOfflineBySparse(t *testing.T) {
 	}
 }
 
-// TestOfflineAgainstHistogram: why reports are not answered so. Over the tables of a report (region by education, education by sex,
-// and each of these alone) of 200,000 rows at ε = 0.56, a histogram of all cells has the lesser error, for any number of rounds and
-// both distinguishers.
+// TestOfflineAgainstHistogram: why reports are not answered so. Over the tables of a report (region by education,
+// education by sex, and each of these alone) of 200,000 rows at ε = 0.56, a histogram of all cells has the lesser
+// error, for any number of rounds and both distinguishers.
 func TestOfflineAgainstHistogram(t *testing.T) {
 	const regions, grades, sexes = 7, 7, 4
 	truth := make([]int64, regions*grades*sexes)

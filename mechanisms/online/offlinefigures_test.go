@@ -29,8 +29,8 @@ var report = map[string][]dimension{
 	"family, income, sex":         {{"marital_status", 1, 7}, {"relationship", 1, 6}, {"income", 1, 2}, {"sex", 1, 2}},
 }
 
-// adultRows counts so many rows of the extract by cell, and lists what made-up rows of them are to answer well: each dimension's
-// values, and the pairs of values of each two.
+// adultRows counts so many rows of the extract by cell, and lists what made-up rows of them are to answer well: each
+// dimension's values, and the pairs of values of each two.
 func adultRows(t testing.TB, n int, random *rand.Rand, dimensions []dimension) (cells []int64, members [][]int32) {
 	t.Helper()
 	file, err := os.Open(material.Path(t, "data", "adult.csv"))
@@ -85,8 +85,8 @@ func adultRows(t testing.TB, n int, random *rand.Rand, dimensions []dimension) (
 	return cells, members
 }
 
-// offlineFigures are root mean squared errors over all that is listed, of so many draws: MWEM, offline construction with each
-// distinguisher at the best of three numbers of rounds, and a plain histogram's expected one.
+// offlineFigures are root mean squared errors over all that is listed, of so many draws: MWEM, offline construction
+// with each distinguisher at the best of three numbers of rounds, and a plain histogram's expected one.
 func offlineFigures(t testing.TB, dimensions []dimension, n int, cost privacy.Cost, draws int) (mwem, exponential, sparse, histogram float64) {
 	t.Helper()
 	source, random := seeded(byte(n)), rand.New(rand.NewPCG(uint64(n), 5))
@@ -150,8 +150,9 @@ func offlineFigures(t testing.TB, dimensions []dimension, n int, cost privacy.Co
 	return math.Sqrt(mwem), math.Sqrt(exponential), math.Sqrt(sparse), math.Sqrt(histogram)
 }
 
-// TestOfflineAgainstMWEM: why there is no `mechanism: offline` (ADR 68). With the exponential distinguisher it is MWEM: its error is
-// MWEM's within a fifth, in the geometric mean over reports on the Adult extract; with the sparse one it is more than twice that.
+// TestOfflineAgainstMWEM: why there is no `mechanism: offline` (ADR 68). With the exponential distinguisher it is MWEM:
+// its error is MWEM's within a fifth, in the geometric mean over reports on the Adult extract; with the sparse one it
+// is more than twice that.
 func TestOfflineAgainstMWEM(t *testing.T) {
 	costs := []privacy.Cost{{Epsilon: privacy.MicroEpsilon(100_000)}, {Epsilon: privacy.MicroEpsilon(1_000_000)}, {Rho: privacy.PicoRho(5e9)}, {Rho: privacy.PicoRho(5e11)}}
 	same, worse, n := 0.0, 0.0, 0.0

@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Offline iterative construction, with two distinguishers, is what MWEM of package synthetic is measured by: with the exponential
-// one it is the same mechanism, and with the sparse one a worse (ADR 68).
+// Offline iterative construction, with two distinguishers, is what MWEM of package synthetic is measured by: with the
+// exponential one it is the same mechanism, and with the sparse one a worse (ADR 68).
 
 // OfflineSpec is what is public about the release of a known list of queries.
 type OfflineSpec struct {
@@ -31,7 +31,8 @@ type OfflineSpec struct {
 // Finding names how a round finds its query.
 type Finding uint8
 
-// The ways. Exponential is never worse in what is proved (Reach, SparseReach); Sparse is the loop of an analyst who asks in order.
+// The ways. Exponential is never worse in what is proved (Reach, SparseReach); Sparse is the loop of an analyst who
+// asks in order.
 const (
 	Exponential Finding = iota // Distinguisher.Farthest: about the farthest query
 	Sparse                     // Distinguisher.First: the first one that is far off; a round that finds none learns nothing
@@ -146,11 +147,11 @@ func (h Hypothesis) Cells() []float64 {
 // Release is offline Iterative Construction: round by round the query that the hypothesis gets most wrong is found,
 // measured afresh and learned.
 //
-// Claim: Plan.Cost-DP (-zCDP). Theorem: adaptive composition of Rounds choices (Distinguisher.Farthest or First) and at most
-// Rounds answers with discrete Laplace or Gaussian noise for a query that moves by at most moves.
-// Proof: the rows are opened in Farthest, in First and in measure alone; whether there is an answer is what First told.
-// Guesses are functions of what these have told, and so is the list of queries that are left: those measured are taken out.
-// Limits: the number of rounds is fixed; stopping early would have to be paid for.
+// Claim: Plan.Cost-DP (-zCDP). Theorem: adaptive composition of Rounds choices (Distinguisher.Farthest or First) and at
+// most Rounds answers with discrete Laplace or Gaussian noise for a query that moves by at most moves. Proof: the rows
+// are opened in Farthest, in First and in measure alone; whether there is an answer is what First told. Guesses are
+// functions of what these have told, and so is the list of queries that are left: those measured are taken out. Limits:
+// the number of rounds is fixed; stopping early would have to be paid for.
 func (p OfflinePlan) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[Hypothesis], error) {
 	var none privacy.Released[Hypothesis]
 	if _, err := p.Cost(); err != nil {
@@ -214,9 +215,9 @@ func (p OfflinePlan) start() *weights {
 	return w
 }
 
-// Bound returns the error that theory promises for all queries at once, in rows: 2n√(ln(cells)/rounds) for the rounds that
-// are too few, and 10·rounds·ln(queries)/ε for the noise (Hardt, Ligett, McSherry 2012). Pure accountant and the exponential distinguisher
-// only; what BenchmarkCovidLike measures is far below.
+// Bound returns the error that theory promises for all queries at once, in rows: 2n√(ln(cells)/rounds) for the rounds
+// that are too few, and 10·rounds·ln(queries)/ε for the noise (Hardt, Ligett, McSherry 2012). Pure accountant and the
+// exponential distinguisher only; what BenchmarkCovidLike measures is far below.
 func (p OfflinePlan) Bound() (float64, error) {
 	if _, err := p.Cost(); err != nil {
 		return 0, err

@@ -63,8 +63,8 @@ const (
 	maxMoves   = 1 << 36
 )
 
-// NewPlan returns the plan that spends at most cost, with the threshold and the split that make the error at miss small.
-// Only the field of the spec's accountant may be set in cost.
+// NewPlan returns the plan that spends at most cost, with the threshold and the split that make the error at miss
+// small. Only the field of the spec's accountant may be set in cost.
 func NewPlan(s Spec, cost privacy.Cost, miss noise.Probability) (Plan, error) {
 	moves, err := s.check()
 	if err != nil {
@@ -133,8 +133,8 @@ func (s Spec) check() (moves int64, err error) {
 	return rows * s.Grid, nil
 }
 
-// plan makes the noise of a shape for a width in units of what one unit moves. Costs are rounded to whole micro-units: down
-// (noise up) where a cost was given, up where a width was.
+// plan makes the noise of a shape for a width in units of what one unit moves. Costs are rounded to whole micro-units:
+// down (noise up) where a cost was given, up where a width was.
 func (s Spec) plan(shape shape, width float64, moves int64, round func(float64) float64) (Plan, error) {
 	p := Plan{spec: s, moves: moves, width: width}
 	if !(width > 0 && width*float64(moves) < maxCount/4) {

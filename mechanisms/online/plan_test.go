@@ -54,8 +54,8 @@ func TestSpecsAreChecked(t *testing.T) {
 	}
 }
 
-// TestPlansCostNoMore: by cost first, the exact cost is at most what was offered and within 2 %; by target first, the width
-// is the one asked for; and the two agree.
+// TestPlansCostNoMore: by cost first, the exact cost is at most what was offered and within 2 %; by target first, the
+// width is the one asked for; and the two agree.
 func TestPlansCostNoMore(t *testing.T) {
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
 		for _, rule := range []Rule{TheoryStep, Projection, Median} {
@@ -116,8 +116,8 @@ func TestCostsAreTheProofs(t *testing.T) {
 	}
 }
 
-// TestTailOfTheDifference holds the closed form against a sum over geometric noise, and the scales against the tails that
-// they are made for.
+// TestTailOfTheDifference holds the closed form against a sum over geometric noise, and the scales against the tails
+// that they are made for.
 func TestTailOfTheDifference(t *testing.T) {
 	for _, c := range []struct{ a, b float64 }{{300, 300}, {3, 1}, {.7, 5}, {100, 400}, {900, 250}} {
 		for _, miss := range []float64{.2, .05, .001} {

@@ -8,8 +8,8 @@ import (
 // polytope is the fractional median hypothesis: points spread about evenly over all distributions that give every hard
 // answer up to a slab. A query's guess is the median of its masses at the points.
 //
-// Roth and Roughgarden 2010, section 5, sample with the grid walk; this is hit-and-run between two cells at a time. Like
-// weights it sees the transcript alone, and its generator starts from a constant: a restored session has the same
+// Roth and Roughgarden 2010, section 5, sample with the grid walk; this is hit-and-run between two cells at a time.
+// Like weights it sees the transcript alone, and its generator starts from a constant: a restored session has the same
 // points. How evenly they are spread decides how many queries are hard, not privacy.
 type polytope struct {
 	cells   int // with the one for absent rows, if there are any

@@ -91,8 +91,8 @@ func TestTheCapHalts(t *testing.T) {
 	}
 }
 
-// TestAFailedCheckpointWithholdsTheAnswer: nothing is told, nothing more is answered, and what is restored from the last
-// durable state has lost an update for what may have been seen.
+// TestAFailedCheckpointWithholdsTheAnswer: nothing is told, nothing more is answered, and what is restored from the
+// last durable state has lost an update for what may have been seen.
 func TestAFailedCheckpointWithholdsTheAnswer(t *testing.T) {
 	p := planned(t, small(Projection, privacy.Pure), 100)
 	p.threshold = -1_000_000 // everything is hard
@@ -131,8 +131,9 @@ func TestAFailedCheckpointWithholdsTheAnswer(t *testing.T) {
 	}
 }
 
-// TestNoLifeGivesMoreThanTheCap kills and restores at random moments, also between a checkpoint and its answer, and counts
-// what is seen: hard answers and restarts never exceed the updates, and guesses are those of an unbroken transcript.
+// TestNoLifeGivesMoreThanTheCap kills and restores at random moments, also between a checkpoint and its answer, and
+// counts what is seen: hard answers and restarts never exceed the updates, and guesses are those of an unbroken
+// transcript.
 func TestNoLifeGivesMoreThanTheCap(t *testing.T) {
 	for _, rule := range []Rule{TheoryStep, Projection, Median} {
 		for stream := range byte(5) {

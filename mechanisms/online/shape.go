@@ -38,11 +38,11 @@ func (r Rule) tuning() tuning {
 
 // shapeOf finds the cheapest shape with the target's miss.
 //
-// Derivation: the noise has one side, so that a hypothesis that is off by at least the width passes only if the threshold's
-// noise exceeds the comparison's by width − threshold, and one that is off by the trusted part is doubted only if the
-// comparison's exceeds the threshold's by threshold − trusted; a hard answer is off by its own noise. All three tails are
-// set to miss. For a threshold this gives a scale each, of which exceeds depends on both but weakly: iterated. The
-// threshold is searched on a grid.
+// Derivation: the noise has one side, so that a hypothesis that is off by at least the width passes only if the
+// threshold's noise exceeds the comparison's by width − threshold, and one that is off by the trusted part is doubted
+// only if the comparison's exceeds the threshold's by threshold − trusted; a hard answer is off by its own noise. All
+// three tails are set to miss. For a threshold this gives a scale each, of which exceeds depends on both but weakly:
+// iterated. The threshold is searched on a grid.
 func shapeOf(s Spec, miss noise.Probability) shape {
 	best := shape{cost: math.Inf(1)}
 	updates, restarts := float64(s.Updates), float64(s.Restarts)
@@ -89,7 +89,8 @@ func exceeds(a, b, miss float64) float64 {
 // normalQuantile returns the z with P(|Z| > z) = miss.
 func normalQuantile(miss float64) float64 { return math.Sqrt2 * math.Erfcinv(miss) }
 
-// Width returns how far off an answer may be, in rows: more with probability at most miss, each by itself, easy or hard.
+// Width returns how far off an answer may be, in rows: more with probability at most miss, each by itself, easy or
+// hard.
 func (p Plan) Width(miss noise.Probability) int64 {
 	if !p.valid || checkMiss(miss) != nil {
 		return 0

@@ -17,8 +17,8 @@ type Entry struct {
 }
 
 // State is what outlives a session's process: its hard answers and how often it was restored. It holds no secret, above
-// all not the threshold's noise; the hypothesis is a function of it. It is immutable. Whoever keeps it must not hand out
-// an older one than the last.
+// all not the threshold's noise; the hypothesis is a function of it. It is immutable. Whoever keeps it must not hand
+// out an older one than the last.
 type State struct {
 	plan     [32]byte
 	restarts int

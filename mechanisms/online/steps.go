@@ -73,7 +73,8 @@ func eachStep(steps [][]byte, apply func(kind byte, body []byte) (rest []byte, e
 	return nil
 }
 
-// Left returns the updates that a state leaves to its plan: to a session that goes on, or to one that is restored first.
+// Left returns the updates that a state leaves to its plan: to a session that goes on, or to one that is restored
+// first.
 func (p Plan) Left(s State, restored bool) int {
 	left := p.spec.Updates - s.used()
 	if restored {
@@ -82,8 +83,8 @@ func (p Plan) Left(s State, restored bool) int {
 	return max(left, 0)
 }
 
-// Shares returns the share of all rows that the hypothesis of a state gives each cell: read without a session, also when that
-// has stopped, or its process is gone.
+// Shares returns the share of all rows that the hypothesis of a state gives each cell: read without a session, also
+// when that has stopped, or its process is gone.
 func Shares(p Plan, s State) ([]float64, error) {
 	if !p.valid {
 		return nil, errUnplanned

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// naive is the dense twin: private multiplicative weights as one would write it on a blackboard, with maps and big steps,
-// on the same noise.
+// naive is the dense twin: private multiplicative weights as one would write it on a blackboard, with maps and big
+// steps, on the same noise.
 type naive struct {
 	rows, threshold, left  int64
 	belief                 map[int]float64
@@ -150,7 +150,8 @@ func (n *naive) ask(cells []int64, in func(int) bool) (value int64, hard, ok boo
 	return value, true, true
 }
 
-// contradicted tells that the noisy answers leave a cell next to nothing: from then on rounding decides what comes of them.
+// contradicted tells that the noisy answers leave a cell next to nothing: from then on rounding decides what comes of
+// them.
 func (n *naive) contradicted() bool {
 	for _, p := range n.belief {
 		if p < 1e-8 {
@@ -162,8 +163,8 @@ func (n *naive) contradicted() bool {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// TestSessionsEqualTheNaiveTwin: answer for answer, until both stop, over rules, accountants and seeds. A guess may be one
-// row off: the two add up in different orders before they round.
+// TestSessionsEqualTheNaiveTwin: answer for answer, until both stop, over rules, accountants and seeds. A guess may be
+// one row off: the two add up in different orders before they round.
 func TestSessionsEqualTheNaiveTwin(t *testing.T) {
 	for _, rule := range []Rule{TheoryStep, Projection} {
 		for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {

@@ -7,7 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// TestWeightedQueries on a grid of 4: hard answers are the weighted sum and noise on the grid, and every rule learns them.
+// TestWeightedQueries on a grid of 4: hard answers are the weighted sum and noise on the grid, and every rule learns
+// them.
 func TestWeightedQueries(t *testing.T) {
 	q, err := Weights([]uint32{4, 1, 0, 2, 3, 0, 0, 1})
 	if err != nil {
@@ -43,7 +44,8 @@ func TestWeightedQueries(t *testing.T) {
 	}
 }
 
-// TestProjectionIsNearest: of all distributions with the target's mass, none that is tried is nearer in relative entropy.
+// TestProjectionIsNearest: of all distributions with the target's mass, none that is tried is nearer in relative
+// entropy.
 func TestProjectionIsNearest(t *testing.T) {
 	weighted, err := Weights([]uint32{3, 1, 0, 2})
 	if err != nil {

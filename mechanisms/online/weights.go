@@ -33,8 +33,8 @@ func (w *weights) mass(q Query) float64 { return q.mass(w.p, w.grid) }
 
 func (w *weights) shares() []float64 { return slices.Clone(w.p[:len(w.p)-1]) }
 
-// At most so many passes over all answers follow a new one; each costs up to as many projections as there are answers. On
-// a large universe there are fewer, so that an update takes about a second at most.
+// At most so many passes over all answers follow a new one; each costs up to as many projections as there are answers.
+// On a large universe there are fewer, so that an update takes about a second at most.
 const (
 	passes  = 50
 	maxWork = 1 << 29

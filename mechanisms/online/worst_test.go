@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// vector is a sparse vector of small numbers in which every probability is a fraction: P(z = k) ∝ ρᵏ and P(y = k) ∝ σᵏ for
-// k ≥ 0, where a query moves by at most 1. In the letters of instance, s = 1, ρ = exp(−ε₁), σ = exp(−ε₂/2).
+// vector is a sparse vector of small numbers in which every probability is a fraction: P(z = k) ∝ ρᵏ and P(y = k) ∝ σᵏ
+// for k ≥ 0, where a query moves by at most 1. In the letters of instance, s = 1, ρ = exp(−ε₁), σ = exp(−ε₂/2).
 type vector struct {
 	rho, sigma *big.Rat
 	hards      int
 	anew       bool // a threshold's noise of its own for each query, as no proof allows
 }
 
-// probability of bits for gaps against the threshold above. Given the threshold's noise z, with t = above + z, a query is easy
-// with 1 − σ^max(0, t−gap). Up to z = far the sum is taken term by term; from there all exponents are positive, so that the
-// product of the factors is a sum of terms w·(σⁿ)ᶻ, and the rest of the sum is w·(ρσⁿ)^far/(1 − ρσⁿ) each.
+// probability of bits for gaps against the threshold above. Given the threshold's noise z, with t = above + z, a query
+// is easy with 1 − σ^max(0, t−gap). Up to z = far the sum is taken term by term; from there all exponents are positive,
+// so that the product of the factors is a sum of terms w·(σⁿ)ᶻ, and the rest of the sum is w·(ρσⁿ)^far/(1 − ρσⁿ) each.
 func (v vector) probability(above int64, gaps []int64, bits []bool) *big.Rat {
 	if v.anew {
 		p := big.NewRat(1, 1)
@@ -87,8 +87,9 @@ func signedPower(x *big.Rat, n int64) *big.Rat {
 	return power(x, n)
 }
 
-// worst is the largest ratio of the probabilities of one transcript on two neighbours, over all gaps in 0..span of so many
-// queries, all ways in which a unit moves each by −1, 0 or 1, and all transcripts that end at the hards-th hard one.
+// worst is the largest ratio of the probabilities of one transcript on two neighbours, over all gaps in 0..span of so
+// many queries, all ways in which a unit moves each by −1, 0 or 1, and all transcripts that end at the hards-th hard
+// one.
 func (v vector) worst(queries int, above, span int64) *big.Rat {
 	worst := new(big.Rat)
 	gaps, others := make([]int64, queries), make([]int64, queries)
@@ -142,8 +143,8 @@ func (v vector) claimed() *big.Rat {
 	return x.Inv(x)
 }
 
-// TestWorstLossOfSmallInstances enumerates all small inputs, without rounding: no ratio is above the claim, and but where more
-// hard answers are asked for than the inputs have room for, the claim is reached exactly.
+// TestWorstLossOfSmallInstances enumerates all small inputs, without rounding: no ratio is above the claim, and but
+// where more hard answers are asked for than the inputs have room for, the claim is reached exactly.
 func TestWorstLossOfSmallInstances(t *testing.T) {
 	for _, c := range []struct {
 		rho, sigma  *big.Rat
@@ -168,8 +169,8 @@ func TestWorstLossOfSmallInstances(t *testing.T) {
 	}
 }
 
-// TestWorstLossCatchesFaults plants those of the literature (Lyu, Su, Li 2017), with noise of one side: the search finds a loss
-// above what each is said to cost.
+// TestWorstLossCatchesFaults plants those of the literature (Lyu, Su, Li 2017), with noise of one side: the search
+// finds a loss above what each is said to cost.
 func TestWorstLossCatchesFaults(t *testing.T) {
 	claimed := vector{rho: big.NewRat(1, 2), sigma: big.NewRat(2, 3), hards: 2}
 	for name, fault := range map[string]vector{

@@ -31,17 +31,18 @@ const (
 
 func (n Neighbors) String() string { return [...]string{"invalid", "add-remove", "replace-one"}[n] }
 
-// Cost is what a release takes from a budget: it names ε, and is then ε-DP, or ρ, and is then ρ-zCDP. Under the pure accountant Rho
-// is zero, under zCDP Epsilon is zero. What is spent of a limit that names both, and what is left, name both: ε or ρ, whichever
-// filter one looks at. Delta is what thresholded keys take; the δ of a (ε, δ) conversion is not part of it.
+// Cost is what a release takes from a budget: it names ε, and is then ε-DP, or ρ, and is then ρ-zCDP. Under the pure
+// accountant Rho is zero, under zCDP Epsilon is zero. What is spent of a limit that names both, and what is left, name
+// both: ε or ρ, whichever filter one looks at. Delta is what thresholded keys take; the δ of a (ε, δ) conversion is not
+// part of it.
 type Cost struct {
 	Epsilon Epsilon
 	Rho     Rho
 	Delta   Delta
 }
 
-// In gives c in the unit in which an account with such a limit is kept, also where nothing is spent, and its δ where it has
-// some: "ρ 0" of "ρ 1.3".
+// In gives c in the unit in which an account with such a limit is kept, also where nothing is spent, and its δ where it
+// has some: "ρ 0" of "ρ 1.3".
 func (c Cost) In(limit Cost) string {
 	s := "ε " + c.Epsilon.String()
 	switch {
@@ -65,8 +66,8 @@ func Percent(share float64, digits int) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// Plus returns c + d, and where that is more than can be written the most that can, which no account pays: the ρ of an ε in the thousands
-// is that by itself.
+// Plus returns c + d, and where that is more than can be written the most that can, which no account pays: the ρ of an
+// ε in the thousands is that by itself.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{Epsilon{add(c.Epsilon.micro, d.Epsilon.micro)}, Rho{add(c.Rho.pico, d.Rho.pico)}, Delta{add(c.Delta.atto, d.Delta.atto)}}
 }

@@ -54,8 +54,8 @@ func (d Delta) String() string {
 	return fmt.Sprintf("%.3g", d.Float())
 }
 
-// Rho returns the cost ρ = ε²/2 that an ε-DP release has under zCDP (Bun and Steinke 2016, Proposition 1.4), rounded up.
-// Under the zcdp accountant it is also what a requested epsilon buys.
+// Rho returns the cost ρ = ε²/2 that an ε-DP release has under zCDP (Bun and Steinke 2016, Proposition 1.4), rounded
+// up. Under the zcdp accountant it is also what a requested epsilon buys.
 func (e Epsilon) Rho() Rho {
 	sq := new(big.Int).Mul(big.NewInt(e.micro), big.NewInt(e.micro))
 	sq.Add(sq, big.NewInt(1)).Rsh(sq, 1)
@@ -77,7 +77,8 @@ func ParseEpsilon(s string) (Epsilon, error) {
 	return Epsilon{n}, nil
 }
 
-// ParseDelta reads a decimal number, possibly with an exponent, of at most eighteen places, at least zero and below one.
+// ParseDelta reads a decimal number, possibly with an exponent, of at most eighteen places, at least zero and below
+// one.
 func ParseDelta(s string) (Delta, error) {
 	n, err := units(s, 18)
 	if err != nil {

@@ -32,8 +32,8 @@ func code(cells []int) int {
 	return n
 }
 
-// lopsided is a median on which the loss is near the claim: few cells below the middle one, many above, all alike but for
-// the side; one more row at the upper end makes the few worse by half a row, and the many better.
+// lopsided is a median on which the loss is near the claim: few cells below the middle one, many above, all alike but
+// for the side; one more row at the upper end makes the few worse by half a row, and the many better.
 func lopsided(more int64) []int64 {
 	counts := make([]int64, 60)
 	counts[0], counts[3], counts[59] = 5, 2, 5+more

@@ -121,7 +121,8 @@ func tree(t testing.TB, counts []int64, all []Quantile, random io.Reader) []int 
 	return cells
 }
 
-// treeDeviation is of the prefix sums of such a tree at ε = 1 (the literature's table: 8.45 at 256 cells, 14.14 at 4096).
+// treeDeviation is of the prefix sums of such a tree at ε = 1 (the literature's table: 8.45 at 256 cells, 14.14 at
+// 4096).
 func treeDeviation(cells int) Deviation {
 	if cells <= 256 {
 		return 8.45
@@ -141,8 +142,9 @@ func measured(t testing.TB, counts []int64, all []Quantile, trials int) (each, r
 	return each, recursive, read
 }
 
-// BenchmarkQuantiles prints the mean rank error in rows of m quantiles at ε = 1, and what the chooser expects. Best known, on
-// three DPBench shapes: m = 1: .4/.4/.8 (recursive), 9: 6.3/5.1/6.3, 29: 8.5/6.4/8.0, 99: 13/10/11; tree 6.4 to 7.9.
+// BenchmarkQuantiles prints the mean rank error in rows of m quantiles at ε = 1, and what the chooser expects. Best
+// known, on three DPBench shapes: m = 1: .4/.4/.8 (recursive), 9: 6.3/5.1/6.3, 29: 8.5/6.4/8.0, 99: 13/10/11; tree 6.4
+// to 7.9.
 func BenchmarkQuantiles(b *testing.B) {
 	data := shapes()
 	data["adult age"] = adult(b, "age", 128, 1)

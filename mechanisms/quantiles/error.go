@@ -12,11 +12,11 @@ type ExpectedRows int64
 // Deviation is the standard deviation that a range release's prefix sums have on average.
 type Deviation float64
 
-// Expected returns the mean rank error, in rows, that the quantiles have when the rows are spread evenly over the cells; a
-// rank within a cell is none off.
+// Expected returns the mean rank error, in rows, that the quantiles have when the rows are spread evenly over the
+// cells; a rank within a cell is none off.
 //
-// A quantile in a part moves with the part's ends, in proportion to its distance from them; the three errors are taken to
-// be independent, and one of e rows to show as e²/(e+λ) in cells of λ rows. The guess is for choosing alone.
+// A quantile in a part moves with the part's ends, in proportion to its distance from them; the three errors are taken
+// to be independent, and one of e rows to show as e²/(e+λ) in cells of λ rows. The guess is for choosing alone.
 func (m Mechanism) Expected(rows ExpectedRows) float64 {
 	if m.levels == 0 || rows < 0 {
 		return math.NaN()
@@ -70,8 +70,8 @@ func (m Mechanism) guess(first, last int, p part, below, above float64, errors [
 	m.guess(middle+1, last, part{num, p.to}, errors[middle], above, errors)
 }
 
-// ownError returns the mean error of one draw: with λ rows a cell, cells j steps off weigh w^j, w = exp(−rate·λ), and are λ·j
-// rows off.
+// ownError returns the mean error of one draw: with λ rows a cell, cells j steps off weigh w^j, w = exp(−rate·λ), and
+// are λ·j rows off.
 func ownError(rate, each float64) float64 {
 	x := rate * each
 	if x < 1e-6 {
@@ -81,8 +81,8 @@ func ownError(rate, each float64) float64 {
 	return each * 2 * w / (-math.Expm1(-2 * x))
 }
 
-// RankBound returns how many rows a single quantile is off at most, but with probability beta: ln(cells/beta)/rate, rate per
-// row (Smith 2011). For several quantiles it bounds each level's own error.
+// RankBound returns how many rows a single quantile is off at most, but with probability beta: ln(cells/beta)/rate,
+// rate per row (Smith 2011). For several quantiles it bounds each level's own error.
 func (m Mechanism) RankBound(beta noise.Probability) float64 {
 	if m.levels == 0 || !(beta > 0 && beta < 1) {
 		return math.NaN()
@@ -98,12 +98,13 @@ func (m Mechanism) RankBound(beta noise.Probability) float64 {
 	return worst
 }
 
-// isotonicGain is by how much isotonic regression narrows the mean error of the prefix sums: measured on evenly spread rows,
-// see BenchmarkQuantiles.
+// isotonicGain is by how much isotonic regression narrows the mean error of the prefix sums: measured on evenly spread
+// rows, see BenchmarkQuantiles.
 const isotonicGain = .7
 
 // PreferRanges tells whether quantiles read from the prefix sums of a range release at the same cost are expected to be
-// nearer than the mechanism's. All of it is public. That ranks within a cell are none off narrows both ways' errors alike.
+// nearer than the mechanism's. All of it is public. That ranks within a cell are none off narrows both ways' errors
+// alike.
 func (m Mechanism) PreferRanges(rows ExpectedRows, prefixes Deviation) bool {
 	if m.levels == 0 || rows < 0 || !(prefixes > 0) {
 		return false

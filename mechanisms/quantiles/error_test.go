@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
 
-// TestSwitch: 4096 cells, ε = 1, a tree of branching 16 with least squares beside: few quantiles are drawn, many read, with
-// no look at the data.
+// TestSwitch: 4096 cells, ε = 1, a tree of branching 16 with least squares beside: few quantiles are drawn, many read,
+// with no look at the data.
 func TestSwitch(t *testing.T) {
 	for _, c := range []struct {
 		m      int
@@ -31,9 +31,9 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
-// TestBestKnownErrors: mean rank errors at ε = 1 of 10,000 rows in 4096 cells, beside the best known of recursive draws on
-// other data of that size (1 quantile .4 to .8 rows, 9: 5.1 to 6.3, 99: 10 to 13). Evenly spread rows, of which hardly two
-// are in one cell, are the hard case: there 99 may have 15, and PreferRanges has the tree (7) instead.
+// TestBestKnownErrors: mean rank errors at ε = 1 of 10,000 rows in 4096 cells, beside the best known of recursive draws
+// on other data of that size (1 quantile .4 to .8 rows, 9: 5.1 to 6.3, 99: 10 to 13). Evenly spread rows, of which
+// hardly two are in one cell, are the hard case: there 99 may have 15, and PreferRanges has the tree (7) instead.
 func TestBestKnownErrors(t *testing.T) {
 	for name, counts := range shapes() {
 		for m, known := range map[int]float64{1: .8, 9: 6.3, 99: 13} {

@@ -180,7 +180,8 @@ func TestPlacesMoveByOneRow(t *testing.T) {
 	}
 }
 
-// TestExactLoss: the probabilities of all answers, exactly, on all small tables and neighbours: the ratios stay within ε.
+// TestExactLoss: the probabilities of all answers, exactly, on all small tables and neighbours: the ratios stay within
+// ε.
 func TestExactLoss(t *testing.T) {
 	for _, rule := range []privacy.Cost{epsilon(2_000_000), rho(500_000_000_000)} {
 		for _, kind := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {

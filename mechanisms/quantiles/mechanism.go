@@ -38,7 +38,8 @@ type Mechanism struct {
 	strength  selection.Strength // of each level
 }
 
-// New calibrates quantiles over cells in order to a cost, which names ε (permute-and-flip) or ρ (exponential mechanism).
+// New calibrates quantiles over cells in order to a cost, which names ε (permute-and-flip) or ρ (exponential
+// mechanism).
 func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.Cost) (Mechanism, error) {
 	switch {
 	case cells < 1 || cells > MaxCells:
@@ -90,7 +91,8 @@ func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.C
 // Levels returns how many draws a row takes part in, ⌊log2 m⌋ + 1 for m different quantiles.
 func (m Mechanism) Levels() int { return m.levels }
 
-// Cost returns what the release takes from a budget, rounded up: ε of each level, or ρ = ε²/8 (ε²/2 for permute-and-flip).
+// Cost returns what the release takes from a budget, rounded up: ε of each level, or ρ = ε²/8 (ε²/2 for
+// permute-and-flip).
 func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
 	if m.levels == 0 {
 		return privacy.Cost{}, errNotMade
@@ -106,12 +108,13 @@ type part struct{ from, to int64 }
 // spread bounds, in units of 1/den of a row, how much further a unit can raise one cell's loss than another's.
 //
 // Claim, for a quantile num of den = to − from, with m rows a unit: 2·max(num, den − num)·m under add-remove. Under
-// replace-one 2·den·m where there is one part, twice the add-remove bound where there are several.
-// Proof: cell j's loss is max(A, B, 0), A = num·n − den·C_j + shift, B = den·C_{j−1} − num·n − shift, C_j the rows in cells up to j, n
-// all rows, shift public. One more row, in cell t, moves A by num − den·[t ≤ j] and B by den·[t < j] − num: A and B, thus
-// the loss, move by at most max(num, den − num) in either direction. Replaced within the part, a row from t to t' > t moves A
-// by +den and B by −den or both by 0; the losses by at most den in either direction. A row that leaves one part for another,
-// or for no cell, is removed there and added here; 2·max(num, den − num) is at least den. m rows: m such steps.
+// replace-one 2·den·m where there is one part, twice the add-remove bound where there are several. Proof: cell j's loss
+// is max(A, B, 0), A = num·n − den·C_j + shift, B = den·C_{j−1} − num·n − shift, C_j the rows in cells up to j, n all
+// rows, shift public. One more row, in cell t, moves A by num − den·[t ≤ j] and B by den·[t < j] − num: A and B, thus
+// the loss, move by at most max(num, den − num) in either direction. Replaced within the part, a row from t to t' > t
+// moves A by +den and B by −den or both by 0; the losses by at most den in either direction. A row that leaves one part
+// for another, or for no cell, is removed there and added here; 2·max(num, den − num) is at least den. m rows: m such
+// steps.
 func (m Mechanism) spread(p part, num int64) int64 {
 	most := 2 * max(num-p.from, p.to-num) * m.rows
 	switch {
@@ -127,28 +130,29 @@ func (m Mechanism) rate(p part, num int64) (selection.Rate, error) {
 	return m.strength.Rate(m.spread(p, num))
 }
 
-// slack returns how many units of 1/den of a row an extreme is kept away from the end: beyond the last row the cells are all
-// alike, and at that distance together weigh an eighth of one at the right place.
+// slack returns how many units of 1/den of a row an extreme is kept away from the end: beyond the last row the cells
+// are all alike, and at that distance together weigh an eighth of one at the right place.
 func (m Mechanism) slack(rate selection.Rate) int64 {
 	return int64(min(math.Ceil(math.Log(8*float64(m.cells*m.fine))/rate.Float()), maxTotal))
 }
 
-// Release opens the sealed cells and returns a cell for each quantile, in the order asked, not decreasing with the share.
+// Release opens the sealed cells and returns a cell for each quantile, in the order asked, not decreasing with the
+// share.
 //
-// Claim: as Cost says, ε-DP or ρ-zCDP, for the contribution's neighbours.
-// Theorem: Smith 2011 (a quantile by the exponential mechanism), Kaplan, Schnapp, Stemmer 2022 (the recursion).
-// Proof: where there are several levels, cells are divided into places and their rows dealt out to these in turn: one row more
-// in a cell is one more in exactly one place. So places may be taken for cells; they keep rows of one cell apart, so that a
-// quantile that falls into a large cell divides it where it should. The middle quantile is drawn from all rows with a loss
-// of the spread proved above. Its place's rows are halved by count between the part below and the part above, those further
-// off fall to one part; each part then has its own quantiles, as shares of its own rows. One row more in the halved place is
-// one row more in exactly one half. So the parts of
-// a level are disjoint and, given the levels above, a unit's rows move them like m rows of theirs in all: their draws'
-// ranges, as proved for selection.Mechanism.Select, add up to at most the level's ε. A level is thus ε-DP, its log ratios in
-// an interval of length ε, hence ε²/8-zCDP for the exponential mechanism; the levels compose one after another.
-// Extremes: the target of share 0 is moved up, of share 1 down, by a public number of rows (slack): a shift, which is in the
-// proof. Cells are cut at a public number, rows are left out by it and none are added.
-// Limits: the error in a part adds to that of its ends. The time depends on the cells; privacy of timing is the proxy's.
+// Claim: as Cost says, ε-DP or ρ-zCDP, for the contribution's neighbours. Theorem: Smith 2011 (a quantile by the
+// exponential mechanism), Kaplan, Schnapp, Stemmer 2022 (the recursion). Proof: where there are several levels, cells
+// are divided into places and their rows dealt out to these in turn: one row more in a cell is one more in exactly one
+// place. So places may be taken for cells; they keep rows of one cell apart, so that a quantile that falls into a large
+// cell divides it where it should. The middle quantile is drawn from all rows with a loss of the spread proved above.
+// Its place's rows are halved by count between the part below and the part above, those further off fall to one part;
+// each part then has its own quantiles, as shares of its own rows. One row more in the halved place is one row more in
+// exactly one half. So the parts of a level are disjoint and, given the levels above, a unit's rows move them like m
+// rows of theirs in all: their draws' ranges, as proved for selection.Mechanism.Select, add up to at most the level's
+// ε. A level is thus ε-DP, its log ratios in an interval of length ε, hence ε²/8-zCDP for the exponential mechanism;
+// the levels compose one after another. Extremes: the target of share 0 is moved up, of share 1 down, by a public
+// number of rows (slack): a shift, which is in the proof. Cells are cut at a public number, rows are left out by it and
+// none are added. Limits: the error in a part adds to that of its ends. The time depends on the cells; privacy of
+// timing is the proxy's.
 func (m Mechanism) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[[]int], error) {
 	var none privacy.Released[[]int]
 	switch {
@@ -221,8 +225,8 @@ func (d *drawing) draw(low, high, first, last int, p part) error {
 	return d.draw(chosen, high, middle+1, last, part{num, p.to})
 }
 
-// losses returns the loss of each place from low to high, less the least: how far the share's rank is from the ranks of the
-// place's rows, in units of 1/den of a row.
+// losses returns the loss of each place from low to high, less the least: how far the share's rank is from the ranks of
+// the place's rows, in units of 1/den of a row.
 func (d *drawing) losses(low, high int, p part, num, slack int64) []uint64 {
 	den, total := p.to-p.from, int64(0)
 	for _, n := range d.counts[low : high+1] {

@@ -1,6 +1,6 @@
-// Package quantiles finds quantiles of rows in ordered cells: one by the exponential mechanism or permute-and-flip, several
-// by recursion, many from the prefix sums of a range release, which is the better from some number on. What is released is
-// a cell; an empty table gives some cell too.
+// Package quantiles finds quantiles of rows in ordered cells: one by the exponential mechanism or permute-and-flip,
+// several by recursion, many from the prefix sums of a range release, which is the better from some number on. What is
+// released is a cell; an empty table gives some cell too.
 package quantiles
 
 import "fmt"

@@ -25,9 +25,9 @@ func (w Workload) mean(cells int, squares, sum float64) float64 {
 
 // prefixes returns E Σ prefix² and E (Σ prefix)², over the errors of all prefixes.
 //
-// Derivation: a range is the difference of two prefixes, so Σ over ranges of the squared error is (D+1)ΣE² − (ΣE)² with E
-// the prefix errors. By the pass down of Fit an error is a sum of uncorrelated parts, one per node: the errors e of its
-// children's z, less shares of their sum in proportion to the variances (for the root, unobserved, less nothing). A
+// Derivation: a range is the difference of two prefixes, so Σ over ranges of the squared error is (D+1)ΣE² − (ΣE)² with
+// E the prefix errors. By the pass down of Fit an error is a sum of uncorrelated parts, one per node: the errors e of
+// its children's z, less shares of their sum in proportion to the variances (for the root, unobserved, less nothing). A
 // part's prefix error is zero outside of its node, since it adds up to zero, so that equal nodes count equally wherever
 // they lie; inside it climbs along each child in the way that the child passes an error of its sum down to its cells.
 func (t Tree) prefixes() (squares, sum float64) {
@@ -86,7 +86,8 @@ func powers(n int) (p0, p1, p2 float64) {
 func (p part) prefixes() (squares, total float64) {
 	s, f := p.level.full.variance, p.fullClimb
 	n0, n1, n2 := powers(p.full)
-	// Before the i-th child the prefix has the variance i·s − (i·s)²/total; its covariance with a child's error follows.
+	// Before the i-th child the prefix has the variance i·s − (i·s)²/total; its covariance with a child's error
+	// follows.
 	squares = f.cells*(s*n1-s*s*n2/p.total) - 2*f.sum*s*s*n1/p.total + f.squares*n0*(s-s*s/p.total)
 	rest := 0.0 // cells after the full children
 	if p.last {

@@ -8,15 +8,15 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// banded is the strategy of a lower triangular Toeplitz matrix of a band: observation t of the cells x is Σ q(k)·x(t−k) over
-// k from 0 to the band's length, q the integers nearest to 2^bits times the coefficients of (1−z)^−½, which those of the
-// square root of the prefix sums' matrix are. It is a Continual strategy.
+// banded is the strategy of a lower triangular Toeplitz matrix of a band: observation t of the cells x is Σ q(k)·x(t−k)
+// over k from 0 to the band's length, q the integers nearest to 2^bits times the coefficients of (1−z)^−½, which those
+// of the square root of the prefix sums' matrix are. It is a Continual strategy.
 //
 // Claim: one row moves the observations by at most Σq (L1) and Σq² (L2²), add-remove; by twice as much, replace-one.
-// Neighbours: add-remove, replace-one.
-// Sensitivity: exact for add-remove where there are as many cells as the band is long; a bound from above otherwise.
-// Theorem: the matrix mechanism, for a square matrix, so that the reading is B⁻¹·y.
-// Proof: column s holds q(0), q(1), … from row s on, cut at the last row. Of two columns u, v ≥ 0, |u−v|₁ ≤ |u|₁+|v|₁ and
+// Neighbours: add-remove, replace-one. Sensitivity: exact for add-remove where there are as many cells as the band is
+// long; a bound from above otherwise. Theorem: the matrix mechanism, for a square matrix, so that the reading is B⁻¹·y.
+// Proof: column s holds q(0), q(1), … from row s on, cut at the last row. Of two columns u, v ≥ 0, |u−v|₁ ≤ |u|₁+|v|₁
+// and
 // |u−v|₂² ≤ |u|₂²+|v|₂².
 // Limits: an observation of more than 2^(61−bits) rows may saturate.
 type banded struct {
@@ -142,8 +142,8 @@ func (s *banded) LinearVariance(query []float64) float64 {
 // Terms returns that reading as a sum of one term an observation.
 func (s *banded) Terms(spans []Span) []noise.Term { return eachOnce(s.weights(spans)) }
 
-// MeanVariance returns the mean variance over a workload: prefix i weighs observation t by g(i−t), g the running sums of
-// B⁻¹, and the sum of all prefixes by the running sums of g.
+// MeanVariance returns the mean variance over a workload: prefix i weighs observation t by g(i−t), g the running sums
+// of B⁻¹, and the sum of all prefixes by the running sums of g.
 func (s *banded) MeanVariance(workload Workload) float64 {
 	squares, sum, one, all := 0.0, 0.0, 0.0, 0.0
 	for _, g := range s.inverse() {

@@ -159,10 +159,11 @@ func BenchmarkFit(b *testing.B) {
 	}
 }
 
-// Best returns the radices of the tree with the least expected error over all ranges when the noise of an observation has
-// variance(levels), among those that it looks at: every depth; for shallow trees all combinations of a list of radices;
-// for each depth the even tree; and from the best of each depth every improvement by changing one radix or exchanging
-// two. One radix means that the cells themselves are observed. A depth with variance 0 is impossible and left out.
+// Best returns the radices of the tree with the least expected error over all ranges when the noise of an observation
+// has variance(levels), among those that it looks at: every depth; for shallow trees all combinations of a list of
+// radices; for each depth the even tree; and from the best of each depth every improvement by changing one radix or
+// exchanging two. One radix means that the cells themselves are observed. A depth with variance 0 is impossible and
+// left out.
 func Best(cells int, variance func(levels int) float64) []int {
 	if cells < 2 {
 		return []int{cells}

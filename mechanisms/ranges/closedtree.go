@@ -9,8 +9,8 @@ import (
 
 // closedTree observes the nodes of a tree over the cells that are complete: blocks of equal length on each level, the
 // lowest of single cells, each block of a level made of whole blocks of the level below. Blocks that end after the last
-// cell are not observed, nor is anything above the top level. The order is that of the blocks' last cells, and of blocks
-// that end at one cell the lower first. It is a Continual strategy.
+// cell are not observed, nor is anything above the top level. The order is that of the blocks' last cells, and of
+// blocks that end at one cell the lower first. It is a Continual strategy.
 //
 // Claim: one row moves the observations by at most one on each level (add-remove), or two (replace-one).
 // Neighbours: add-remove, replace-one.
@@ -76,8 +76,8 @@ func (t *closedTree) Reach(from, to int) int {
 	return first
 }
 
-// place returns where the block of a level that ends after so many cells is among the observations: those that end before
-// come first, and of those that end with it the ones of lower levels, all of which do.
+// place returns where the block of a level that ends after so many cells is among the observations: those that end
+// before come first, and of those that end with it the ones of lower levels, all of which do.
 func (t *closedTree) place(l, end int) int { return t.Known(end-1) + l }
 
 func (t *closedTree) observedLevels() (n int) {
@@ -114,7 +114,8 @@ func (t *closedTree) Observe(cells []int64) []int64 {
 }
 
 // solve returns G⁻¹·x, G the Gram matrix of the observations. Level by level from below, a block adds 11' to what G was
-// within it, and by Sherman and Morrison its inverse loses αα'·11'/(1 + α·block), α = G⁻¹·1 being the same everywhere in it.
+// within it, and by Sherman and Morrison its inverse loses αα'·11'/(1 + α·block), α = G⁻¹·1 being the same everywhere
+// in it.
 func (t *closedTree) solve(x []float64) []float64 {
 	u := append([]float64(nil), x...)
 	for l := 1; l < len(t.blocks); l++ {
@@ -177,8 +178,9 @@ func (t *closedTree) Terms(spans []Span) []noise.Term {
 	return eachOnce(weights)
 }
 
-// within returns the variance of the reading of the first cells of a complete block of a level: from the blocks below, less
-// what the block's own observation tells, which is cov²/(1 + Var) with Var = α·block of the whole and cov = α·cells.
+// within returns the variance of the reading of the first cells of a complete block of a level: from the blocks below,
+// less what the block's own observation tells, which is cov²/(1 + Var) with Var = α·block of the whole and cov =
+// α·cells.
 func (t *closedTree) within(l, cells int) float64 {
 	if l == 0 {
 		return float64(cells)
@@ -189,8 +191,8 @@ func (t *closedTree) within(l, cells int) float64 {
 	return whole + t.within(l-1, cells%b) - cov*cov/(1+below*float64(t.blocks[l]))
 }
 
-// prefixVariance returns the variance of the reading of the first so many cells. The blocks of each level that are in no
-// complete block above stand side by side, and are independent.
+// prefixVariance returns the variance of the reading of the first so many cells. The blocks of each level that are in
+// no complete block above stand side by side, and are independent.
 func (t *closedTree) prefixVariance(cells int) float64 {
 	sum, from := 0.0, 0
 	for l := len(t.blocks) - 1; l >= 0; l-- {

@@ -44,8 +44,8 @@ func denseOf(s Strategy) *mat.Dense {
 	return b
 }
 
-// TestContinualGrows: the strategy of fewer cells observes a beginning of what that of more cells does, whatever the later
-// cells hold, and nothing before Reach matters to what is new.
+// TestContinualGrows: the strategy of fewer cells observes a beginning of what that of more cells does, whatever the
+// later cells hold, and nothing before Reach matters to what is new.
 func TestContinualGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyContinual(t)
@@ -181,8 +181,8 @@ func TestContinualSaturates(t *testing.T) {
 	}
 }
 
-// TestContinualFigures holds the chosen strategies to the figures in docs/benchmarks.md: of three years of days, noise of
-// unit cost, the root of the mean over the time of the mean variance of all ranges, and of the sum so far.
+// TestContinualFigures holds the chosen strategies to the figures in docs/benchmarks.md: of three years of days, noise
+// of unit cost, the root of the mean over the time of the mean variance of all ranges, and of the sum so far.
 func TestContinualFigures(t *testing.T) {
 	const days = 1095
 	for _, c := range []struct {

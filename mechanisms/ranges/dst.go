@@ -14,23 +14,22 @@ import (
 // equally long: observation j of the cells x is Σ_i Q[j][i]·b[i]·x[i].
 //
 // Claim: one row moves the observations by at most the greatest column of B, in L1 and in L2; see Sensitivity.
-// Neighbours: add-remove; replace-one, where two columns' difference counts.
-// Sensitivity: exact for add-remove; for replace-one at most twice that, L1 and L2².
-// Theorem (of the error; privacy needs none of it): for a workload with Gram matrix G every Gaussian strategy A with
-// columns at most 1 long has tr G·(A'A)⁻¹ ≥ (tr S)²/Σv, S = (V^½GV^½)^½, for each v > 0 (duality; the optimal strategy is
-// V^−½SV^−½ at the fixed point v = diag S). At v = 1 this suggests A'A = N^−½·G^½·N^−½ with N the diagonal of G^½, which the
-// tests find within 3e-4 of the bound for all ranges and 1.4 % for prefixes. Of all A with this A'A, G^¼·N^−½ is taken,
-// because G^¼ is Toeplitz plus Hankel and stays so when rounded, which rows of sines would not.
-// Proof of the sensitivity, in the letters of the code: the stored q never rises. Sine: Q[i][j] = q(|i−j|) − q(m) with m =
-// i+j+2 or, by the period, 2(D+1)−(i+j+2), whichever is in the stored half; |i−j| ≤ m in both cases, hence Q ≥ 0. Cosine:
-// the second part is q(i+j+1) ≥ 0, or −q(2D−i−j) with 2D−i−j ≥ |i−j| as max(i, j) ≤ D−1, hence Q ≥ 0. Root: q ≥ 0. So the
-// L1 norms of columns are their sums, which are Q'·1 times b. Of two columns u, v ≥ 0, |u−v|₂² ≤ |u|₂²+|v|₂².
-// The L2 norms: sine and cosine are symmetric and Q² is of the same form, from r = q*q: |Q e_i|² = r(0) − r(2i+2), or r(0) +
-// r(2i+1). The first column of Q² tells r(n) − r(n+2), or r(n) + r(n+1), which add up to them; where n passes the middle,
-// the symmetry of the columns (sine: i and D−1−i are equally long) or of r (cosine: r(2D+1−n) = −r(n)) takes over. Root:
-// sums of q². All of it in integers.
-// Limits: MaxConvolved cells. A cell counts at most MaxObserved and so does an observation; B magnifies by up to 2^Bits,
-// so that a cell of more than 2^(61−Bits) rows may saturate.
+// Neighbours: add-remove; replace-one, where two columns' difference counts. Sensitivity: exact for add-remove; for
+// replace-one at most twice that, L1 and L2². Theorem (of the error; privacy needs none of it): for a workload with
+// Gram matrix G every Gaussian strategy A with columns at most 1 long has tr G·(A'A)⁻¹ ≥ (tr S)²/Σv, S = (V^½GV^½)^½,
+// for each v > 0 (duality; the optimal strategy is V^−½SV^−½ at the fixed point v = diag S). At v = 1 this suggests A'A
+// = N^−½·G^½·N^−½ with N the diagonal of G^½, which the tests find within 3e-4 of the bound for all ranges and 1.4 %
+// for prefixes. Of all A with this A'A, G^¼·N^−½ is taken, because G^¼ is Toeplitz plus Hankel and stays so when
+// rounded, which rows of sines would not. Proof of the sensitivity, in the letters of the code: the stored q never
+// rises. Sine: Q[i][j] = q(|i−j|) − q(m) with m = i+j+2 or, by the period, 2(D+1)−(i+j+2), whichever is in the stored
+// half; |i−j| ≤ m in both cases, hence Q ≥ 0. Cosine: the second part is q(i+j+1) ≥ 0, or −q(2D−i−j) with 2D−i−j ≥
+// |i−j| as max(i, j) ≤ D−1, hence Q ≥ 0. Root: q ≥ 0. So the L1 norms of columns are their sums, which are Q'·1 times
+// b. Of two columns u, v ≥ 0, |u−v|₂² ≤ |u|₂²+|v|₂². The L2 norms: sine and cosine are symmetric and Q² is of the same
+// form, from r = q*q: |Q e_i|² = r(0) − r(2i+2), or r(0) + r(2i+1). The first column of Q² tells r(n) − r(n+2), or
+// r(n) + r(n+1), which add up to them; where n passes the middle, the symmetry of the columns (sine: i and D−1−i are
+// equally long) or of r (cosine: r(2D+1−n) = −r(n)) takes over. Root: sums of q². All of it in integers. Limits:
+// MaxConvolved cells. A cell counts at most MaxObserved and so does an observation; B magnifies by up to 2^Bits, so
+// that a cell of more than 2^(61−Bits) rows may saturate.
 type convolution struct {
 	kernel  kernel[int64]
 	scales  []int64 // b
@@ -104,8 +103,9 @@ func residue(n int64) uint64 {
 	return uint64(n)
 }
 
-// product returns Q·x, which must be known to be below the field. Σ_i q(j−i)·x[i] has the product of both spectra, place by
-// place; Σ_i q(i+j)·x[i] has q's at a frequency times that of x at the opposite frequency, whose place is opposite's.
+// product returns Q·x, which must be known to be below the field. Σ_i q(j−i)·x[i] has the product of both spectra,
+// place by place; Σ_i q(i+j)·x[i] has q's at a frequency times that of x at the opposite frequency, whose place is
+// opposite's.
 func (s *convolution) product(x []uint64) []uint64 {
 	spectrum, sum := make([]uint64, s.exact.size), make([]uint64, s.exact.size)
 	copy(spectrum, x)
@@ -243,8 +243,8 @@ func (s *convolution) Sensitivity(neighbors privacy.Neighbors) privacy.Sensitivi
 	return n
 }
 
-// Observe returns B·x. A cell below 2^62 is high·2^31 + low; rows of B add up to less than 2^33, so that B·low and B·high
-// are below 2^64 − 2^32, and the field gives them exactly.
+// Observe returns B·x. A cell below 2^62 is high·2^31 + low; rows of B add up to less than 2^33, so that B·low and
+// B·high are below 2^64 − 2^32, and the field gives them exactly.
 func (s *convolution) Observe(cells []int64) []int64 {
 	low, high := make([]uint64, len(cells)), make([]uint64, len(cells))
 	for i, c := range cells {

@@ -36,8 +36,8 @@ func (s *convolution) Terms(spans []Span) []noise.Term {
 
 // MeanVariance returns the mean variance over a workload.
 //
-// With C = (B'B)⁻¹ the prefix errors E have E Σ E² = Σ_ij C_ij·(D − max(i, j)), and the error of Σ_t E_t, in which cell i
-// counts D−i times, is one reading. The first is a sum over i < j, twice, and the diagonal.
+// With C = (B'B)⁻¹ the prefix errors E have E Σ E² = Σ_ij C_ij·(D − max(i, j)), and the error of Σ_t E_t, in which cell
+// i counts D−i times, is one reading. The first is a sum over i < j, twice, and the diagonal.
 func (s *convolution) MeanVariance(workload Workload) float64 {
 	d := s.kernel.cells
 	wanted := make([]float64, d)
@@ -98,7 +98,8 @@ func (r *reading) crossing(weighted []float64, from, to int) float64 {
 		straight[i] *= v
 		reversed[i] *= v
 	}
-	// one·other by i+j, less from+middle; one·back by j−i, less 1, as the left half's last is next to the right's first.
+	// one·other by i+j, less from+middle; one·back by j−i, less 1, as the left half's last is next to the right's
+	// first.
 	fast.Sequence(one, straight)
 	fast.Sequence(back, reversed)
 	for k := range n - 1 {

@@ -45,20 +45,20 @@ func (k kernel[T]) mirrored(sum int) T {
 	return 0
 }
 
-// integerKernel returns the version-1 kernel with q(0) = 2^bits: to within rounding, Q is in proportion to the fourth root
-// of the Gram matrix (sine, cosine), or the square root of the matrix of the prefixes (root).
+// integerKernel returns the version-1 kernel with q(0) = 2^bits: to within rounding, Q is in proportion to the fourth
+// root of the Gram matrix (sine, cosine), or the square root of the matrix of the prefixes (root).
 //
-// Derivation: the eigenvalues wanted are f(θ) = |2 sin(θ/2)|^−½ at θ = 2πk/M. On the line, f has the Fourier coefficients
-// c(n) with c(n+1)/c(n) = (n+¼)/(n+¾), which tend to κ·n^−½, κ = c(0)·Γ(¾)/Γ(¼). Sampling f at M frequencies adds the
-// coefficients at distance M, 2M, … (Poisson), with signs (−1)^m where the frequencies are odd multiples of π/M. For sine
-// a constant in q is of no account, so that each c(mM) is taken off and the sum converges. With t = n/M ≤ ½ the sum
-// over m is 2κM^−½·Σ_j binom(−½, 2j)·t^2j·ζ(2j+½), and −η instead of ζ for cosine.
+// Derivation: the eigenvalues wanted are f(θ) = |2 sin(θ/2)|^−½ at θ = 2πk/M. On the line, f has the Fourier
+// coefficients c(n) with c(n+1)/c(n) = (n+¼)/(n+¾), which tend to κ·n^−½, κ = c(0)·Γ(¾)/Γ(¼). Sampling f at M
+// frequencies adds the coefficients at distance M, 2M, … (Poisson), with signs (−1)^m where the frequencies are odd
+// multiples of π/M. For sine a constant in q is of no account, so that each c(mM) is taken off and the sum converges.
+// With t = n/M ≤ ½ the sum over m is 2κM^−½·Σ_j binom(−½, 2j)·t^2j·ζ(2j+½), and −η instead of ζ for cosine.
 //
 // The integers must be the same everywhere: only additions, multiplications, divisions and square roots are used, each
 // rounded on its own (a conversion to float64 keeps a compiler from fusing two), which IEEE 754 makes exact functions.
-// What Q is has no bearing on privacy, which counts with the integers; a good Q has a small error. That q never rises, as
-// far as it is stored, and does not end below 0, is what makes all entries of Q non-negative: it holds before rounding
-// and is enforced after.
+// What Q is has no bearing on privacy, which counts with the integers; a good Q has a small error. That q never rises,
+// as far as it is stored, and does not end below 0, is what makes all entries of Q non-negative: it holds before
+// rounding and is enforced after.
 func integerKernel(kind Kind, cells, bits int) kernel[int64] {
 	k := kernel[int64]{kind: kind, cells: cells}
 	one := float64(int64(1) << bits)

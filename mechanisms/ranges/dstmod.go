@@ -2,17 +2,17 @@ package ranges
 
 import "math/bits"
 
-// field is the prime 2^64 − 2^32 + 1, in which 7 generates all units, so that there are roots of unity of every order up
-// to 2^32 that is a power of two: sums of products of integers become three transforms, exact as long as the result is
-// known to be in [0, field).
+// field is the prime 2^64 − 2^32 + 1, in which 7 generates all units, so that there are roots of unity of every order
+// up to 2^32 that is a power of two: sums of products of integers become three transforms, exact as long as the result
+// is known to be in [0, field).
 const (
 	field     = 1<<64 - 1<<32 + 1
 	generator = 7
 )
 
-// What is added or taken away again is chosen by a mask, not by a branch: sums pass the field about every other time, which no
-// processor foresees, and how long a product takes then says nothing of what is multiplied. All of them take and return
-// residues, in [0, field).
+// What is added or taken away again is chosen by a mask, not by a branch: sums pass the field about every other time,
+// which no processor foresees, and how long a product takes then says nothing of what is multiplied. All of them take
+// and return residues, in [0, field).
 
 // addMod is a − (field − b).
 func addMod(a, b uint64) uint64 { return subMod(a, field-b) }
@@ -23,8 +23,9 @@ func subMod(a, b uint64) uint64 {
 	return d + field&-borrow
 }
 
-// mulMod uses 2^64 = 2^32 − 1 and 2^96 = −1 (mod field). The last sum is below 2·2^64 − 2^33: where it passes 2^64, taking the
-// field away once leaves less than the field, and where it does not, subMod says whether it is to be taken away.
+// mulMod uses 2^64 = 2^32 − 1 and 2^96 = −1 (mod field). The last sum is below 2·2^64 − 2^33: where it passes 2^64,
+// taking the field away once leaves less than the field, and where it does not, subMod says whether it is to be taken
+// away.
 func mulMod(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	low, borrow := bits.Sub64(low, high>>32, 0)
@@ -44,8 +45,8 @@ func powerMod(a, n uint64) uint64 {
 	return p
 }
 
-// exactTransform is the Fourier transform of a length that is a power of two, in the field. Its spectra are in the order
-// of reversed bits.
+// exactTransform is the Fourier transform of a length that is a power of two, in the field. Its spectra are in the
+// order of reversed bits.
 type exactTransform struct {
 	size    int
 	roots   []uint64 // powers of a root of unity of order size, size/2 of them
@@ -78,8 +79,8 @@ func (t exactTransform) forward(x []uint64) {
 	}
 }
 
-// opposite is where a spectrum holds frequency −k, for the place of k. Bits below the lowest one that is set in k are 0 in −k
-// too, that one is set, and all above it are turned: in reversed order, all below the highest.
+// opposite is where a spectrum holds frequency −k, for the place of k. Bits below the lowest one that is set in k are 0
+// in −k too, that one is set, and all above it are turned: in reversed order, all below the highest.
 func opposite(place int) int {
 	return place ^ (1<<max(bits.Len(uint(place))-1, 0) - 1)
 }

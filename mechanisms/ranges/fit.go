@@ -8,8 +8,8 @@ import "math"
 // Proof: the observations of a node's sub-tree say about the node's sum no more than their best linear combination z,
 // which weighs the own observation and Σz of the children by inverse variance (pass up). Given the best reading x of a
 // node from all observations, its children are read as z plus a share of x − Σz in proportion to their variances: what
-// least squares under one linear constraint gives for independent readings (pass down). The root is not observed, so for
-// it x = Σz and the first level stays as it is. Nothing is assumed of the number of children.
+// least squares under one linear constraint gives for independent readings (pass down). The root is not observed, so
+// for it x = Σz and the first level stays as it is. Nothing is assumed of the number of children.
 func (t Tree) Fit(observations []int64) []float64 {
 	z := make([]float64, len(observations))
 	for i, y := range observations {
@@ -33,8 +33,8 @@ func (t *Tree) fit(z []float64) []float64 {
 	return z[bottom.offset:]
 }
 
-// LinearVariance returns the variance of the least-squares reading of Σ query[i]·x[i], in units of the noise's. Noise B'y =
-// query is read as (B'B)⁻¹·query, and noise of the leaves alone can be that.
+// LinearVariance returns the variance of the least-squares reading of Σ query[i]·x[i], in units of the noise's. Noise
+// B'y = query is read as (B'B)⁻¹·query, and noise of the leaves alone can be that.
 func (t Tree) LinearVariance(query []float64) float64 {
 	z := make([]float64, t.Nodes())
 	bottom := t.levels[len(t.levels)-1]

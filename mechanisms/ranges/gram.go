@@ -1,7 +1,7 @@
 package ranges
 
-// Gram returns the function x ↦ B'B·x of a strategy, for readings that need more than Fit, or nil if it is not known. It is
-// prepared once, so that it is fast to call again and again.
+// Gram returns the function x ↦ B'B·x of a strategy, for readings that need more than Fit, or nil if it is not known.
+// It is prepared once, so that it is fast to call again and again.
 func Gram(s Strategy) func(x []float64) []float64 {
 	switch s := s.(type) {
 	case Tree:

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGramAgainstFit: B'B·x for the x that Fit reads from noiseless observations of it, (B'B)⁻¹·(B'B·x) by the variance:
-// the reading of x'·cells has the variance x'(B'B)⁻¹x, so with x = B'B·v it is v'B'B·v.
+// TestGramAgainstFit: B'B·x for the x that Fit reads from noiseless observations of it, (B'B)⁻¹·(B'B·x) by the
+// variance: the reading of x'·cells has the variance x'(B'B)⁻¹x, so with x = B'B·v it is v'B'B·v.
 func TestGramAgainstFit(t *testing.T) {
 	for _, d := range []Description{
 		{Kind: KindTree, Cells: 17, Radices: []int{5, 4}},

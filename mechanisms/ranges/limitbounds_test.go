@@ -2,14 +2,14 @@ package ranges
 
 import "math"
 
-// Limits from below, for all matrix mechanisms: with noise of variance 1 and a matrix of sensitivity 1, in L2 and hence in
-// L1 (a column's L1 norm is no less), the mean variance over a workload is at least these. For Laplace noise at ε = 1,
-// whose variance is 2, the RMSE is at least √(2·limit). They say nothing of mechanisms that are not linear.
+// Limits from below, for all matrix mechanisms: with noise of variance 1 and a matrix of sensitivity 1, in L2 and hence
+// in L1 (a column's L1 norm is no less), the mean variance over a workload is at least these. For Laplace noise at ε =
+// 1, whose variance is 2, the RMSE is at least √(2·limit). They say nothing of mechanisms that are not linear.
 
 // SpectralLimit returns (Σ singular values of the workload)²/(cells·queries), the bound of Li and Miklau (2013).
 //
-// The singular values are known: of all ranges √(D+1)/(2·sin(πj/(2(D+1)))), of prefixes 1/(2·sin((2j−1)π/(4D+2))), for j
-// from 1 to D.
+// The singular values are known: of all ranges √(D+1)/(2·sin(πj/(2(D+1)))), of prefixes 1/(2·sin((2j−1)π/(4D+2))), for
+// j from 1 to D.
 func SpectralLimit(workload Workload, cells int) float64 {
 	d, sum := float64(cells), 0.0
 	for j := 1.0; j <= d; j++ {
@@ -24,15 +24,16 @@ func SpectralLimit(workload Workload, cells int) float64 {
 
 // Limit returns the dual bound, which is attained for L2.
 //
-// Claim: at most the least mean variance of any matrix, and less than it by what a fixed number of steps leaves (1e-5 of
-// it for up to 4096 cells) and by 1e-9 for rounding.
-// Proof: let G be the Gram matrix of the workload, X = A'A with diagonal at most 1, v > 0, V = diag(v) and
-// S = (V^½GV^½)^½. By Cauchy and Schwarz (tr S)² = (tr S(V^½XV^½)^-½(V^½XV^½)^½)² ≤ tr S²(V^½XV^½)⁻¹ · tr V^½XV^½, where
-// the first factor is tr GX⁻¹ and the second at most Σv. So tr GX⁻¹ ≥ (tr S)²/Σv for every v; at the best v, v = diag S.
+// Claim: at most the least mean variance of any matrix, and less than it by what a fixed number of steps leaves (1e-5
+// of it for up to 4096 cells) and by 1e-9 for rounding. Proof: let G be the Gram matrix of the workload, X = A'A with
+// diagonal at most 1, v > 0, V = diag(v) and S = (V^½GV^½)^½. By Cauchy and Schwarz (tr S)² = (tr
+// S(V^½XV^½)^-½(V^½XV^½)^½)² ≤ tr S²(V^½XV^½)⁻¹ · tr V^½XV^½, where the first factor is tr GX⁻¹ and the second at most
+// Σv. So tr GX⁻¹ ≥ (tr S)²/Σv for every v; at the best v, v = diag S.
 //
-// G⁻¹ is tridiagonal, so T = V^-½G⁻¹V^-½ = S⁻² is, and with λ^-½ = (2/π)∫ e^x/(λ+e^2x) dx the diagonal of S is an integral
-// of diagonals of inverses of tridiagonal matrices, each found in O(D). As the integrand for each eigenvalue is a shifted
-// 1/cosh, the trapezoid rule with step h errs by a share of 2·exp(−π²/h), and the ends of the range by exp(−28) each.
+// G⁻¹ is tridiagonal, so T = V^-½G⁻¹V^-½ = S⁻² is, and with λ^-½ = (2/π)∫ e^x/(λ+e^2x) dx the diagonal of S is an
+// integral of diagonals of inverses of tridiagonal matrices, each found in O(D). As the integrand for each eigenvalue
+// is a shifted 1/cosh, the trapezoid rule with step h errs by a share of 2·exp(−π²/h), and the ends of the range by
+// exp(−28) each.
 func Limit(workload Workload, cells int) float64 {
 	s := newSquareRoot(workload, cells)
 	best := 0.0

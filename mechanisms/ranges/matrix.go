@@ -14,15 +14,13 @@ import (
 
 // matrix is the strategy of a given integer matrix B of full column rank, so that every sum of cells can be read.
 //
-// Claim: one row moves the observations by at most the greatest column of B (add-remove), or the greatest difference of two
-// columns (replace-one), in L1 and in L2.
-// Neighbours: add-remove, replace-one.
-// Sensitivity: exact, by going through all columns, or all pairs of columns.
-// Theorem: the matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015): answers that are linear in noisy observations
-// of B·x cost what the observations cost.
-// Proof: a row adds a unit vector to x, hence a column to B·x; exchanging a row adds one and takes another away.
-// Limits: MaxMatrixCells columns and MaxMatrixRows rows, entries up to 2^MaxMatrixBits, so that squared norms stay below
-// 2^61. A matrix whose columns are, to working precision, dependent is refused.
+// Claim: one row moves the observations by at most the greatest column of B (add-remove), or the greatest difference of
+// two columns (replace-one), in L1 and in L2. Neighbours: add-remove, replace-one. Sensitivity: exact, by going through
+// all columns, or all pairs of columns. Theorem: the matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015):
+// answers that are linear in noisy observations of B·x cost what the observations cost. Proof: a row adds a unit vector
+// to x, hence a column to B·x; exchanging a row adds one and takes another away. Limits: MaxMatrixCells columns and
+// MaxMatrixRows rows, entries up to 2^MaxMatrixBits, so that squared norms stay below 2^61. A matrix whose columns are,
+// to working precision, dependent is refused.
 type matrix struct {
 	rows, cells int
 	entries     []int64 // row by row

@@ -53,8 +53,8 @@ func TestMatrixRefuses(t *testing.T) {
 	}
 }
 
-// TestMatrixIsItsOwn: a strategy is kept with its sensitivity for the process, so what becomes of the slice that it was made
-// of must not change what it observes.
+// TestMatrixIsItsOwn: a strategy is kept with its sensitivity for the process, so what becomes of the slice that it was
+// made of must not change what it observes.
 func TestMatrixIsItsOwn(t *testing.T) {
 	entries := []int64{1, 0, 0, 1}
 	s, err := Open(Description{Kind: KindMatrix, Cells: 2, Matrix: entries})
@@ -77,8 +77,8 @@ func rangeQueries(cells int) [][]float64 {
 	return queries
 }
 
-// TestOptimise: the optimum for L2 is within a thousandth of its own bound, which for all ranges is the known one; for L1
-// nothing is better than the bound, and the identity is no better than what is found.
+// TestOptimise: the optimum for L2 is within a thousandth of its own bound, which for all ranges is the known one; for
+// L1 nothing is better than the bound, and the identity is no better than what is found.
 func TestOptimise(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	some := make([][]float64, 300)

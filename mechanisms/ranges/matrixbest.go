@@ -10,24 +10,25 @@ import (
 // Optimised is a strategy for given queries, with its expected error and the least that any strategy can have.
 type Optimised struct {
 	Description Description
-	// Error is the mean variance of the queries, with noise of variance sensitivity² (L1 or L2, as asked; add-remove, one
-	// row a unit), that of the integer matrix. Limit is a bound from below for all strategies.
+	// Error is the mean variance of the queries, with noise of variance sensitivity² (L1 or L2, as asked; add-remove,
+	// one row a unit), that of the integer matrix. Limit is a bound from below for all strategies.
 	Error, Limit float64
 }
 
-// Optimise finds a strategy for the given linear queries, each a row of coefficients, of which the mean variance counts.
+// Optimise finds a strategy for the given linear queries, each a row of coefficients, of which the mean variance
+// counts.
 //
 // Cells that have the same coefficient in every query are observed as one. That loses nothing: with x̄ the cells of a
-// group replaced by their mean, a strategy A and its average over all exchanges within the groups have the same error, and
-// A'A is convex in it.
+// group replaced by their mean, a strategy A and its average over all exchanges within the groups have the same error,
+// and A'A is convex in it.
 //
 // For L2 the strategy is optimal: with G = Σ q q' the error of A is tr(G·(A'A)⁻¹)/queries, its columns being at most 1
-// long. For every v > 0, S = (V^½GV^½)^½ has tr G·X⁻¹ ≥ (tr S)²/Σv for all X with diagonal at most 1: the dual bound. The
-// fixed point v ← diag S makes X = V^−½SV^−½ attain it. Iteration stops when the two are within a thousandth, or after
-// maxRounds. The bound also holds for L1, since a column's L2 norm is at most its L1 norm.
+// long. For every v > 0, S = (V^½GV^½)^½ has tr G·X⁻¹ ≥ (tr S)²/Σv for all X with diagonal at most 1: the dual bound.
+// The fixed point v ← diag S makes X = V^−½SV^−½ attain it. Iteration stops when the two are within a thousandth, or
+// after maxRounds. The bound also holds for L1, since a column's L2 norm is at most its L1 norm.
 //
-// For L1 it is the best of the identity, the queries themselves, the optimum for L2, and the p-identity strategy to which
-// the optimiser comes from several starts.
+// For L1 it is the best of the identity, the queries themselves, the optimum for L2, and the p-identity strategy to
+// which the optimiser comes from several starts.
 //
 // All sums of cells stay readable, but those that no query needs only badly: leastShare of what there is goes to them.
 // It takes a few seconds for 512 groups of cells and minutes for 2048.
@@ -179,7 +180,8 @@ const matrixBits = 20
 
 // integers rounds A, a strategy for the groups whose greatest column is brought to 2^matrixBits in the norm. Where that
 // leaves a cell apart from nothing, or groups of several cells or dependent columns leave cells that cannot be told
-// apart, rows for single cells follow: with what the cell's column has left, at least a thousandth (L1; L2 a hundredth).
+// apart, rows for single cells follow: with what the cell's column has left, at least a thousandth (L1; L2 a
+// hundredth).
 func (w grouped) integers(a *mat.Dense, norm Norm) (*matrix, error) {
 	rows, groups := a.Dims()
 	lengths, most := make([]float64, groups), 0.0

@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// pIdentitiesFor returns the p-identity strategies that the optimiser finds for the queries with Gram matrix G: from hats,
-// which suit sums of neighbouring cells, and from rows without any order.
+// pIdentitiesFor returns the p-identity strategies that the optimiser finds for the queries with Gram matrix G: from
+// hats, which suit sums of neighbouring cells, and from rows without any order.
 func pIdentitiesFor(g *mat.SymDense) []*mat.Dense {
 	cells := g.SymmetricDim()
 	if cells < 4 || cells > maxPIdentityGroups {

@@ -18,9 +18,9 @@ import (
 // Σ_k Θ_kj (ML)_kj); u_j grows with every entry of column j alike. G is applied by cumulative sums. So one evaluation
 // takes O(pD + p²D + p³).
 //
-// Where G is unchanged by reversing the cells (all ranges), Θ = [a, b; b̄, ā] is taken symmetric: with every row also its
-// reverse. Then G and Θ'Θ are the same in the even vectors and in the odd ones, of half the length each, in which Θ is
-// a+b and a−b: two parts of half the rows and half the columns, which share u.
+// Where G is unchanged by reversing the cells (all ranges), Θ = [a, b; b̄, ā] is taken symmetric: with every row also
+// its reverse. Then G and Θ'Θ are the same in the even vectors and in the odd ones, of half the length each, in which Θ
+// is a+b and a−b: two parts of half the rows and half the columns, which share u.
 type template struct {
 	cells, rows int // rows of the free parameters: all of Θ, or those whose reverses make up the rest
 	symmetric   bool
@@ -120,8 +120,8 @@ func (t *template) theta(x []float64) {
 // sign is that with which the second half of a row enters the even part, 0, and the odd one, 1.
 func sign(part int) float64 { return float64(1 - 2*part) }
 
-// maxU bounds u, and so the digits lost between Σ u²·G_jj and the rest: every cell's own observation keeps a hundredth of
-// the column.
+// maxU bounds u, and so the digits lost between Σ u²·G_jj and the rest: every cell's own observation keeps a hundredth
+// of the column.
 const maxU = 100
 
 // evaluate returns the objective at the parameters x and sets gradient. It is infinite out of bounds.
@@ -155,8 +155,8 @@ func (t *template) evaluate(gradient, x []float64) float64 {
 	return sum
 }
 
-// evaluate returns the subspace's share of the objective, sets g to its derivative by Θ at fixed u, and adds to gu that by
-// u. It is infinite where I + ΘΘ' cannot be inverted.
+// evaluate returns the subspace's share of the objective, sets g to its derivative by Θ at fixed u, and adds to gu that
+// by u. It is infinite where I + ΘΘ' cannot be inverted.
 func (p *subspace) evaluate(u, gu []float64) float64 {
 	n := len(u)
 	for i := range p.theta.Rows {

@@ -26,9 +26,9 @@ var (
 //
 //	go test ./mechanisms/ranges -run TestRegenerateStrategies -regenerate all -timeout 0
 //
-// A file is replaced only by a better strategy. It takes seconds up to 1024 cells and an hour for 8192, where fewer -tries
-// and -moves do nearly as well. The shipped files are the best of a few runs, which differ by some thousandths: with
-// layouts given by hand (for all ranges over 4096 cells, -layout 280,34,6) and one or two runs with -again.
+// A file is replaced only by a better strategy. It takes seconds up to 1024 cells and an hour for 8192, where fewer
+// -tries and -moves do nearly as well. The shipped files are the best of a few runs, which differ by some thousandths:
+// with layouts given by hand (for all ranges over 4096 cells, -layout 280,34,6) and one or two runs with -again.
 func TestRegenerateStrategies(t *testing.T) {
 	if *regenerate == "" {
 		t.Skip("needs -regenerate")

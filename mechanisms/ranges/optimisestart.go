@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The optima for ranges and prefixes look alike: levels of overlapping hats, nearly triangular, each level some six times
-// as wide as the one below. From hats the descent ends lower, and a hundred times faster, than from random rows.
+// The optima for ranges and prefixes look alike: levels of overlapping hats, nearly triangular, each level some six
+// times as wide as the one below. From hats the descent ends lower, and a hundred times faster, than from random rows.
 
 // layout is a number of hats for each level, the finest first.
 type layout []int

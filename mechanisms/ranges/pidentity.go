@@ -10,19 +10,19 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// pIdentity is the strategy B = [diag(b); T] of McKenna, Miklau, Hay and Machanavajjhala (HDMM, 2018): each cell by itself,
-// b times, and p weighted sums of cells with weights T ≥ 0, chosen so that every column of B adds up to pIdentityScale.
+// pIdentity is the strategy B = [diag(b); T] of McKenna, Miklau, Hay and Machanavajjhala (HDMM, 2018): each cell by
+// itself, b times, and p weighted sums of cells with weights T ≥ 0, chosen so that every column of B adds up to
+// pIdentityScale.
 //
 // Claim: one row moves the observations by exactly pIdentityScale in L1 and by at most the greatest column in L2
 // (add-remove); by at most twice that in L1 and in L2² (replace-one); a unit of R rows by R and R² times as much.
-// Neighbours: add-remove, replace-one.
-// Sensitivity: computed by newPIdentity from the integers of B, in integers.
-// Theorem: the matrix mechanism; the mechanism is the root package's Release, this file only makes what it adds noise to.
-// Proof: a row adds a column of B to B·x. All entries are ≥ 0, so a column's L1 norm is its sum, which b was chosen to
-// complete, and for two columns a, c: |a−c|₁ ≤ |a|₁+|c|₁ and |a−c|₂² = |a|₂²+|c|₂²−2a·c ≤ |a|₂²+|c|₂². For a unit of R rows
-// see Strategy. The real-valued optimum that T was rounded from plays no part.
-// Limits: b ≥ 1, so that B has full column rank and every sum can be read. Weights are sparse: a row of T is kept from its
-// first to its last positive entry.
+// Neighbours: add-remove, replace-one. Sensitivity: computed by newPIdentity from the integers of B, in integers.
+// Theorem: the matrix mechanism; the mechanism is the root package's Release, this file only makes what it adds noise
+// to. Proof: a row adds a column of B to B·x. All entries are ≥ 0, so a column's L1 norm is its sum, which b was chosen
+// to complete, and for two columns a, c: |a−c|₁ ≤ |a|₁+|c|₁ and |a−c|₂² = |a|₂²+|c|₂²−2a·c ≤ |a|₂²+|c|₂². For a unit of
+// R rows see Strategy. The real-valued optimum that T was rounded from plays no part. Limits: b ≥ 1, so that B has full
+// column rank and every sum can be read. Weights are sparse: a row of T is kept from its first to its last positive
+// entry.
 type pIdentity struct {
 	cells int
 	own   []int64 // b

@@ -183,8 +183,8 @@ func TestPIdentityRefusals(t *testing.T) {
 	}
 }
 
-// TestPIdentityIsFixed: what has been released is read with the same integers by every later version of this package, on
-// every machine. New data need a new version.
+// TestPIdentityIsFixed: what has been released is read with the same integers by every later version of this package,
+// on every machine. New data need a new version.
 func TestPIdentityIsFixed(t *testing.T) {
 	for version, want := range map[int]string{1: "b633657ff56fda24", 2: "022c7df016a99346"} {
 		sum := sha256.New()

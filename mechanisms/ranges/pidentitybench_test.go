@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkPIdentity times the parts of a release of all ranges over 4096 cells: made once, then for each release and query.
+// BenchmarkPIdentity times the parts of a release of all ranges over 4096 cells: made once, then for each release and
+// query.
 func BenchmarkPIdentity(b *testing.B) {
 	s, err := pIdentityOf(4096, PIdentityVersion(AllRanges))
 	if err != nil {

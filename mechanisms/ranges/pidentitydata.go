@@ -18,9 +18,9 @@ const MaxPIdentity = 1 << 14
 // leastPIdentity is the smallest: below it the best is, or is as good as, each cell once.
 const leastPIdentity = 9
 
-// shippedCells are the numbers of cells with optimised data, for each workload. TestRegenerateStrategies makes them. What
-// has been released stays as it is, and so does this list: a Description names its matrix for ever. Better data go under
-// further versions.
+// shippedCells are the numbers of cells with optimised data, for each workload. TestRegenerateStrategies makes them.
+// What has been released stays as it is, and so does this list: a Description names its matrix for ever. Better data go
+// under further versions.
 var shippedCells = []int{8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192}
 
 // strategies holds for each of them the rows of T, made by TestRegenerateStrategies: compressed, see decodeRows.
@@ -39,8 +39,8 @@ func strategyFile(cells int, workload Workload) string {
 // PIdentityVersion returns the Description.Version of the shipped p-identity strategies for a workload.
 func PIdentityVersion(workload Workload) int { return int(workload) }
 
-// pIdentityOf returns the strategy of a Description: for shipped numbers of cells as optimised; else the nearest of them
-// with its rows stretched, in integers, so that it is the same on every machine.
+// pIdentityOf returns the strategy of a Description: for shipped numbers of cells as optimised; else the nearest of
+// them with its rows stretched, in integers, so that it is the same on every machine.
 func pIdentityOf(cells, version int) (*pIdentity, error) {
 	if version != PIdentityVersion(AllRanges) && version != PIdentityVersion(AllPrefixes) {
 		return nil, fmt.Errorf("version of strategy %s is %d, must be 1 (all ranges) or 2 (prefixes)", KindPIdentity, version)
@@ -64,8 +64,8 @@ type openedPIdentities struct {
 	cells int
 }
 
-// maxOpened bounds the cells of remembered strategies, each of which takes some 300 bytes; beyond it they are forgotten,
-// all at once.
+// maxOpened bounds the cells of remembered strategies, each of which takes some 300 bytes; beyond it they are
+// forgotten, all at once.
 const maxOpened = 1 << 17
 
 func (o *openedPIdentities) get(key pIdentityKey) (*pIdentity, error) {
@@ -108,8 +108,9 @@ func nearestShipped(cells int) int {
 	return shippedCells[len(shippedCells)-1]
 }
 
-// stretched returns the row over to cells instead of from: at the middle of each new cell, what the straight line between
-// the middles of the nearest old cells says, rounded down. Weights of a column so add up to no more than they did.
+// stretched returns the row over to cells instead of from: at the middle of each new cell, what the straight line
+// between the middles of the nearest old cells says, rounded down. Weights of a column so add up to no more than they
+// did.
 func (r band) stretched(from, to int) band {
 	if from == to {
 		return r
@@ -144,9 +145,9 @@ func bandOf(row []int64) band {
 	return band{from: from, weights: row[from:to]}
 }
 
-// decodeRows reads rows that were written as compressed varints: their number, and for each its place, its length, and the
-// differences of the differences of its weights, since rows are smooth. Symmetric rows are written without their mirror
-// images. The weights are checked by newPIdentity.
+// decodeRows reads rows that were written as compressed varints: their number, and for each its place, its length, and
+// the differences of the differences of its weights, since rows are smooth. Symmetric rows are written without their
+// mirror images. The weights are checked by newPIdentity.
 func decodeRows(data []byte, cells int) ([]band, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

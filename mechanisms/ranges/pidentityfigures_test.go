@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
 
-// TestPIdentityFigures holds the shipped strategies against the best known: RMSE at ε = 1 with continuous Laplace noise of
-// scale L1/ε, by exact algebra from the integers of B. Bound is what they were when they were made.
+// TestPIdentityFigures holds the shipped strategies against the best known: RMSE at ε = 1 with continuous Laplace noise
+// of scale L1/ε, by exact algebra from the integers of B. Bound is what they were when they were made.
 func TestPIdentityFigures(t *testing.T) {
 	for _, c := range []struct {
 		workload     Workload
@@ -53,9 +53,9 @@ func TestPIdentityAtOtherNumbersOfCells(t *testing.T) {
 	}
 }
 
-// TestAuditPIdentity: neighbouring cells, observed with discrete Laplace noise for the strategy's sensitivity at ε = 1, are
-// told apart no better than that; and better, seen by the same audit, when the sensitivity is off by 1.2. The judged
-// number is the likelihood ratio. Alarm 1e-6 for each of 4 audits.
+// TestAuditPIdentity: neighbouring cells, observed with discrete Laplace noise for the strategy's sensitivity at ε = 1,
+// are told apart no better than that; and better, seen by the same audit, when the sensitivity is off by 1.2. The
+// judged number is the likelihood ratio. Alarm 1e-6 for each of 4 audits.
 func TestAuditPIdentity(t *testing.T) {
 	for _, cells := range []int{12, 16} {
 		s, err := pIdentityOf(cells, PIdentityVersion(AllPrefixes))

@@ -10,21 +10,23 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
-// A range is a prefix less another, and so is its reading: what the variance and the shape of any range need is kept for each
-// prefix that was asked, so that a range nobody asked before takes a subtraction of two vectors. An example: BETWEEN 20 AND
-// 3000 of 4,096 cells is the prefix of 3,001 less that of 20; a release has 8 million ranges and 4,097 prefixes.
+// A range is a prefix less another, and so is its reading: what the variance and the shape of any range need is kept
+// for each prefix that was asked, so that a range nobody asked before takes a subtraction of two vectors. An example:
+// BETWEEN 20 AND 3000 of 4,096 cells is the prefix of 3,001 less that of 20; a release has 8 million ranges and 4,097
+// prefixes.
 //
-// Claim: Shape returns Σ w² of the weights w of Terms, and no less than Σ w⁴, at most 1e-3 of (Σ w²)² more; and weights of Terms alone
-// are heavy.
-// Proof: with the letters of pidentityread.go, the weights of the sums are MΘU·wanted, linear in what is wanted, so that their
-// squares and fourth powers are exact; Σ w² is |v|² − v'Θ'MΘv. The weights of the cells are linear too: in a block of cells
-// they are the sum of those of the prefixes, with their signs, and ‖Σ w‖₄ ≤ Σ ‖w‖₄ (Minkowski). The blocks' fourth powers add up. Blocks near
-// the ends, where that is most, are looked at cell by cell: of the others each of some 257 adds 2e-6 at most.
-// The weights of the sums of all prefixes are made at once: a prefix has one cell i more than the one before it, whose column of MΘU is
-// u² times that of M·T, and T is sparse. Adding up D columns loses some D·2⁻⁵³ of the largest, which is far within what Mixtures.HalfWidth
-// allows for. TestPrefixSums holds them against solving for each.
+// Claim: Shape returns Σ w² of the weights w of Terms, and no less than Σ w⁴, at most 1e-3 of (Σ w²)² more; and weights
+// of Terms alone are heavy. Proof: with the letters of pidentityread.go, the weights of the sums are MΘU·wanted, linear
+// in what is wanted, so that their squares and fourth powers are exact; Σ w² is |v|² − v'Θ'MΘv. The weights of the
+// cells are linear too: in a block of cells they are the sum of those of the prefixes, with their signs, and ‖Σ w‖₄ ≤ Σ
+// ‖w‖₄ (Minkowski). The blocks' fourth powers add up. Blocks near the ends, where that is most, are looked at cell by
+// cell: of the others each of some 257 adds 2e-6 at most. The weights of the sums of all prefixes are made at once: a
+// prefix has one cell i more than the one before it, whose column of MΘU is u² times that of M·T, and T is sparse.
+// Adding up D columns loses some D·2⁻⁵³ of the largest, which is far within what Mixtures.HalfWidth allows for.
+// TestPrefixSums holds them against solving for each.
 //
-// Limits: of spans beyond maxPrefixSpans and of strategies beyond maxPrefixed nothing is kept, nor of any beyond maxKept.
+// Limits: of spans beyond maxPrefixSpans and of strategies beyond maxPrefixed nothing is kept, nor of any beyond
+// maxKept.
 
 // Shaped is a Strategy that finds the shape of a reading without its terms.
 type Shaped interface {
@@ -52,8 +54,8 @@ func (s *pIdentity) prefixed(spans []Span) bool {
 	return len(spans) <= maxPrefixSpans && (s.cells+1)*(len(s.rows)+s.cells/s.block()+1) <= maxPrefixed
 }
 
-// tabled makes the weights of the sums of every prefix, one behind the other, unless too much is kept already: 10 MB for 4,096 cells, in
-// as many milliseconds.
+// tabled makes the weights of the sums of every prefix, one behind the other, unless too much is kept already: 10 MB
+// for 4,096 cells, in as many milliseconds.
 func (s *pIdentity) tabled() {
 	p := len(s.rows)
 	if p == 0 {
@@ -224,7 +226,8 @@ func (s *pIdentity) Shape(spans []Span, heavy []noise.Term) (shape noise.Shape) 
 	return shape
 }
 
-// room is what Shape needs while it works. Thousands of them a second would else be what the collector has most to do with.
+// room is what Shape needs while it works. Thousands of them a second would else be what the collector has most to do
+// with.
 type room struct{ sums, norms []float64 }
 
 var rooms = sync.Pool{New: func() any { return &room{} }}

@@ -33,7 +33,8 @@ func TestPrefixSums(t *testing.T) {
 	}
 }
 
-// TestShapesAreBounds: the shape of a range's reading is that of its terms, from above and nearly so, whatever ranges it is of.
+// TestShapesAreBounds: the shape of a range's reading is that of its terms, from above and nearly so, whatever ranges
+// it is of.
 func TestShapesAreBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 105))
 	for _, cells := range []int{64, 251, 1024, 4096} {

@@ -98,8 +98,8 @@ func (s *pIdentity) solve(x []float64) []float64 {
 	return solved.RawVector().Data
 }
 
-// Fit returns the least-squares reading: the cells' own observations, corrected by what the weighted sums say beyond them,
-// x = U·y₁ + U·Θ'M(y₂ − Θ·y₁).
+// Fit returns the least-squares reading: the cells' own observations, corrected by what the weighted sums say beyond
+// them, x = U·y₁ + U·Θ'M(y₂ − Θ·y₁).
 func (s *pIdentity) Fit(observations []int64) []float64 {
 	x := make([]float64, s.cells)
 	for i, u := range s.inverse {

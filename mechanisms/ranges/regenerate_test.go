@@ -61,8 +61,8 @@ func optimiseIdentity(workload Workload, cells int, starts [][]float64, tries, m
 	return best.integers(at), value
 }
 
-// integers returns the rows of T for the parameters x: Θ·diag(1/u) times pIdentityScale, rounded down, the very small ones
-// to 0.
+// integers returns the rows of T for the parameters x: Θ·diag(1/u) times pIdentityScale, rounded down, the very small
+// ones to 0.
 func (t *template) integers(x []float64) []band {
 	const least = 8
 	t.theta(x)

@@ -10,12 +10,14 @@ import (
 type Span struct{ From, To int }
 
 // Terms returns the least-squares reading of the sum of the cells in spans (disjoint, sorted, within the cells) as a
-// weighted sum of observations, equal weights together. Its variance is Σ Count·Weight² with observations of variance 1.
+// weighted sum of observations, equal weights together. Its variance is Σ Count·Weight² with observations of
+// variance 1.
 //
-// Derivation, in the letters of Fit: let share(v) be the weight with which the wanted sum depends on x(v) alone, that is 1
-// or 0 for a node inside or outside of the spans and else Σ share(u)·var(u)/Σvar over the children u. Then
-// Σ share(u)·x(u) = share(v)·x(v) + Σ (share(u) − share(v))·z(u), and z(v) = own·y(v) + below·Σz(u), which from the root
-// down gives every observation its weight. Only nodes that the spans cut need a visit of their own, two a level and span.
+// Derivation, in the letters of Fit: let share(v) be the weight with which the wanted sum depends on x(v) alone, that
+// is 1 or 0 for a node inside or outside of the spans and else Σ share(u)·var(u)/Σvar over the children u. Then Σ
+// share(u)·x(u) = share(v)·x(v) + Σ (share(u) − share(v))·z(u), and z(v) = own·y(v) + below·Σz(u), which from the root
+// down gives every observation its weight. Only nodes that the spans cut need a visit of their own, two a level and
+// span.
 func (t Tree) Terms(spans []Span) []noise.Term {
 	w := weighing{tree: &t, spans: spans}
 	w.children(w.cut(-1, 0), 0, 0)
@@ -36,8 +38,8 @@ func (t Tree) Variance(spans []Span) float64 {
 var weighings = sync.Pool{New: func() any { return &weighing{} }}
 
 // cut is a node that the spans contain in part. Of its children, in and out count those of full shape that are inside
-// or outside, last describes a last one of other shape (−1: there is none), and those that are cut themselves follow one another
-// from first on by next.
+// or outside, last describes a last one of other shape (−1: there is none), and those that are cut themselves follow
+// one another from first on by next.
 type cut struct {
 	level       int
 	shape       *node // nil for the root
@@ -101,8 +103,8 @@ func (w *weighing) cut(l, index int) int {
 	return place
 }
 
-// covered returns 0, 1, or ½ for a block outside, inside or partly inside of the spans. No block begins before one that was asked of earlier, but
-// for its own parts.
+// covered returns 0, 1, or ½ for a block outside, inside or partly inside of the spans. No block begins before one that
+// was asked of earlier, but for its own parts.
 func (w *weighing) covered(from, to int) float64 {
 	for w.at < len(w.spans) && w.spans[w.at].To <= from {
 		w.at++

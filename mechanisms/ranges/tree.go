@@ -1,15 +1,16 @@
-// Package ranges knows the strategies by which ordered cells are observed: integer matrices with their exact sensitivity,
-// the least-squares reading of their noisy observations, the exact error of any sum of cells read so, and which strategy
-// has the least. It works with unit noise and sees no privacy parameter; true counts pass through Observe alone.
+// Package ranges knows the strategies by which ordered cells are observed: integer matrices with their exact
+// sensitivity, the least-squares reading of their noisy observations, the exact error of any sum of cells read so, and
+// which strategy has the least. It works with unit noise and sees no privacy parameter; true counts pass through
+// Observe alone.
 package ranges
 
 import "fmt"
 
-// Tree observes every node of a tree over the cells 0 to Cells−1 except for its root. A node of level l covers a block of
-// as many cells as the radices after l multiply to; the last node of a level covers what is left, and nodes beyond the
-// last cell do not exist. So on each level at most one node, called the last below, differs in shape from the others.
-// What is observed of a node of level l is its sum times the level's integer weight: a larger weight is a smaller noise.
-// A Tree is immutable; the zero value is invalid.
+// Tree observes every node of a tree over the cells 0 to Cells−1 except for its root. A node of level l covers a block
+// of as many cells as the radices after l multiply to; the last node of a level covers what is left, and nodes beyond
+// the last cell do not exist. So on each level at most one node, called the last below, differs in shape from the
+// others. What is observed of a node of level l is its sum times the level's integer weight: a larger weight is a
+// smaller noise. A Tree is immutable; the zero value is invalid.
 type Tree struct {
 	cells  int
 	levels []level
@@ -24,15 +25,15 @@ type level struct {
 }
 
 // node is what least squares needs to know of a node: its children, and how its own observation y and their sum are
-// weighed into z = own·y + below·Σz(children), the best reading of the node from its sub-tree. The variance is z's, with
-// observations of variance 1.
+// weighed into z = own·y + below·Σz(children), the best reading of the node from its sub-tree. The variance is z's,
+// with observations of variance 1.
 type node struct {
 	children
 	own, below, variance float64
 }
 
-// children counts the children that have the next level's full shape, says whether a last one of other shape follows, and
-// sums the variances of their z.
+// children counts the children that have the next level's full shape, says whether a last one of other shape follows,
+// and sums the variances of their z.
 type children struct {
 	full int
 	last bool
@@ -45,8 +46,8 @@ const MaxWeight = 1 << 20
 // NewTree returns the tree of the radices with all weights 1.
 func NewTree(cells int, radices []int) (Tree, error) { return NewWeightedTree(cells, radices, nil) }
 
-// NewWeightedTree checks the radices, from the root down: each at least 2, together at least the cells, none superfluous;
-// and the weights, one for each radix, from 1 to MaxWeight. No weights at all stand for all 1.
+// NewWeightedTree checks the radices, from the root down: each at least 2, together at least the cells, none
+// superfluous; and the weights, one for each radix, from 1 to MaxWeight. No weights at all stand for all 1.
 func NewWeightedTree(cells int, radices []int, weights []int64) (Tree, error) {
 	if cells < 2 || len(radices) == 0 {
 		return Tree{}, fmt.Errorf("tree of %d cells with %d radices, must have at least 2 cells and 1 radix", cells, len(radices))

@@ -59,8 +59,8 @@ func TestSingleAgainstDense(t *testing.T) {
 	againstDense(t, "one cell", single, mat.NewDense(1, 1, []float64{1}), rand.New(rand.NewPCG(11, 12)))
 }
 
-// TestWeightedTreeErrors: the figures of weighted trees that are known (reference: mixed radix with optimal level weights,
-// and the Haar wavelet with optimal level weights), pure at ε = 1 and in multiples of σ.
+// TestWeightedTreeErrors: the figures of weighted trees that are known (reference: mixed radix with optimal level
+// weights, and the Haar wavelet with optimal level weights), pure at ε = 1 and in multiples of σ.
 func TestWeightedTreeErrors(t *testing.T) {
 	for _, c := range []struct {
 		workload Workload

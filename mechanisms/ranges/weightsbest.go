@@ -145,7 +145,8 @@ var (
 )
 
 // descend changes one weight at a time by a factor, as long as the error falls. The error, as a function of the squared
-// weights and of the sensitivity held at 1, is convex for L2 (it is the trace of an inverse), and near its minimum for L1.
+// weights and of the sensitivity held at 1, is convex for L2 (it is the trace of an inverse), and near its minimum for
+// L1.
 func (w *weighted) descend(factors []float64) {
 	for _, f := range factors {
 		for better := true; better; {

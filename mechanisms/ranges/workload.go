@@ -56,8 +56,8 @@ type Marginal struct {
 	Weight     int64
 }
 
-// Open returns the strategy that d describes, but those of cubes, which package marginals opens. Those that take long to
-// make are remembered for the process.
+// Open returns the strategy that d describes, but those of cubes, which package marginals opens. Those that take long
+// to make are remembered for the process.
 func Open(d Description) (Strategy, error) {
 	if err := d.Check(); err != nil {
 		return nil, err

@@ -97,7 +97,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestChooseFollowsTheNoise: where the noise of long columns cannot be calibrated, shorter ones and at last trees serve.
+// TestChooseFollowsTheNoise: where the noise of long columns cannot be calibrated, shorter ones and at last trees
+// serve.
 func TestChooseFollowsTheNoise(t *testing.T) {
 	goal := Goal{1000, AllRanges, L2, privacy.AddRemove}
 	for _, c := range []struct {

@@ -28,8 +28,8 @@ type Goal struct {
 //	L1: the shipped p-identity strategy, if there is one for so many cells;
 //	L2: sine for all ranges or cosine for prefixes, up to MaxConvolved cells, with as many bits as the noise allows.
 //
-// The square-root strategy is never the best; it is there for streams, in which observation j needs cells up to j alone.
-// It returns the zero Description where no noise can be calibrated, and for a goal that is none.
+// The square-root strategy is never the best; it is there for streams, in which observation j needs cells up to j
+// alone. It returns the zero Description where no noise can be calibrated, and for a goal that is none.
 func Choose(g Goal, variance func(privacy.Sensitivity) float64) (Description, float64) {
 	if g.Workload < AllRanges || g.Workload > EachCell || g.Norm != L1 && g.Norm != L2 {
 		return Description{}, 0

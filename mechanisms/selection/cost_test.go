@@ -41,8 +41,8 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestChoosers: permute-and-flip for ε, the exponential mechanism for ρ; one top bin is a selection, several are noise on
-// every bin, in columns that overlap they are Gumbel under zCDP.
+// TestChoosers: permute-and-flip for ε, the exponential mechanism for ρ; one top bin is a selection, several are noise
+// on every bin, in columns that overlap they are Gumbel under zCDP.
 func TestChoosers(t *testing.T) {
 	bins, overlapping := mustOf(Counts(4096))(t), mustOf(Columns(4096))(t)
 	if a, b := mustOf(Choose(bins, one, epsilon(1e6)))(t), mustOf(Choose(bins, one, rho(1e12)))(t); a.Rule() != PermuteAndFlip || b.Rule() != Exponential {

@@ -74,8 +74,8 @@ func laplace(rate Rate) (noise.Distribution, error) {
 	return noise.New(noise.Laplace, int64(rate.den), int64(rate.num))
 }
 
-// noisyMax keeps the first of the largest; losses are at most 2·MaxScore, and noise beyond ±MaxScore, which is cut, comes
-// with probability exp(−2^21) at the largest scale.
+// noisyMax keeps the first of the largest; losses are at most 2·MaxScore, and noise beyond ±MaxScore, which is cut,
+// comes with probability exp(−2^21) at the largest scale.
 func noisyMax(losses []uint64, d noise.Distribution, random *noise.Reader) int {
 	best, chosen := int64(math.MinInt64), 0
 	for i, loss := range losses {

@@ -181,7 +181,8 @@ func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
 func (t Top) Rate() Rate { return t.rate }
 
 // Cost returns what the draw takes from a budget, rounded up. With ε0 the ε of one of k draws: Gumbel k·ε0, or k·ε0²/8;
-// peeling k·ε0, or k·ε0²/2; joint, one draw, ε0 or ε0²/8. Bins with Laplace noise ε, or ε²/2; with Gaussian noise ρ alone.
+// peeling k·ε0, or k·ε0²/2; joint, one draw, ε0 or ε0²/8. Bins with Laplace noise ε, or ε²/2; with Gaussian noise ρ
+// alone.
 func (t Top) Cost(a privacy.Accountant) (privacy.Cost, error) {
 	switch {
 	case t.method == 0:

@@ -10,14 +10,13 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// jointSpread returns the spread of the joint loss: the largest, over the k places, of how far the chosen candidate's score
-// is below the true one of that place.
+// jointSpread returns the spread of the joint loss: the largest, over the k places, of how far the chosen candidate's
+// score is below the true one of that place.
 //
-// Claim: 2·spread of the candidates' scores.
-// Proof: the loss is max_i (c_(i) − c_s(i)), c_(i) the i-th largest score. Losses do not change when all scores move
-// together, so let them move by d, 0 ≤ d ≤ spread. Then c_(i) moves by between 0 and spread (it is the largest number that
-// i scores reach), and so does c_s(i): each difference moves by at most ±spread, the largest of them too, and two
-// sequences' losses apart by at most twice that.
+// Claim: 2·spread of the candidates' scores. Proof: the loss is max_i (c_(i) − c_s(i)), c_(i) the i-th largest score.
+// Losses do not change when all scores move together, so let them move by d, 0 ≤ d ≤ spread. Then c_(i) moves by
+// between 0 and spread (it is the largest number that i scores reach), and so does c_s(i): each difference moves by at
+// most ±spread, the largest of them too, and two sequences' losses apart by at most twice that.
 func jointSpread(s Scores, c privacy.Contribution, spread int64) (int64, error) {
 	if 2*spread > MaxSpread {
 		return 0, fmt.Errorf("spread of the scores is %d, must be at most %d", spread, int64(MaxSpread)/2)
@@ -25,12 +24,14 @@ func jointSpread(s Scores, c privacy.Contribution, spread int64) (int64, error) 
 	return 2 * spread, nil
 }
 
-// jointly draws a sequence of k different candidates with probability exactly ∝ exp(−rate·loss), the loss of jointSpread
-// (Gillenwater, Joseph, Muñoz, Ribero 2022; the sampling is ours and needs no matrix of k times all candidates).
+// jointly draws a sequence of k different candidates with probability exactly ∝ exp(−rate·loss), the loss of
+// jointSpread (Gillenwater, Joseph, Muñoz, Ribero 2022; the sampling is ours and needs no matrix of k times all
+// candidates).
 //
-// Ordered by loss, the sequences with loss ≤ v are N(v) = Π_i (n_i(v) − i + 1) many, n_i(v) the candidates within v of the
-// i-th best: n_i grows with i, so whatever is chosen for the places before i is among n_i. blocks draws a rank among
-// all; its loss is the least v with N(v) > rank. Of the sequences with exactly that loss, all alike, one is then drawn.
+// Ordered by loss, the sequences with loss ≤ v are N(v) = Π_i (n_i(v) − i + 1) many, n_i(v) the candidates within v of
+// the i-th best: n_i grows with i, so whatever is chosen for the places before i is among n_i. blocks draws a rank
+// among all; its loss is the least v with N(v) > rank. Of the sequences with exactly that loss, all alike, one is then
+// drawn.
 func jointly(losses []uint64, k int, rate Rate, random *noise.Reader) []int {
 	order := byLoss(losses)
 	s := sequences{k: k, order: order, sorted: make([]uint64, len(order))}
@@ -73,8 +74,9 @@ func (s sequences) lossOf(rank *big.Int) uint64 {
 	return uint64(sort.Search(int(high), func(v int) bool { return s.within(uint64(v)).Cmp(rank) > 0 }))
 }
 
-// draw returns one of the sequences with loss v, uniformly. Let i be the first place whose loss is v: the places before it
-// have less, itself is one of n_i(v) − n_i(v−1), those after it have at most v; that many sequences there are for each i.
+// draw returns one of the sequences with loss v, uniformly. Let i be the first place whose loss is v: the places before
+// it have less, itself is one of n_i(v) − n_i(v−1), those after it have at most v; that many sequences there are for
+// each i.
 func (s sequences) draw(v uint64, random *noise.Reader) []int {
 	reached := make([]int, s.k) // by each place
 	first := 0

@@ -31,8 +31,8 @@ func (m Mechanism) LossBound(beta noise.Probability) float64 {
 	return high/r + 1
 }
 
-// LossBound returns a loss that no place exceeds but with probability at most beta: how far the score chosen for a place
-// is below the best left (Gumbel, Peeling) or below the true one of the place (Joint, Bins).
+// LossBound returns a loss that no place exceeds but with probability at most beta: how far the score chosen for a
+// place is below the best left (Gumbel, Peeling) or below the true one of the place (Joint, Bins).
 func (t Top) LossBound(beta noise.Probability) float64 {
 	if t.method == 0 || !(beta > 0 && beta < 1) {
 		return math.NaN()

@@ -134,9 +134,9 @@ func (m Mechanism) Expected(losses []uint64) float64 {
 	return math.NaN()
 }
 
-// flipped: all coins may be thrown at once, and a uniform one of the heads taken; so P(i) = p_i·∫ Π_{j≠i} (1 − p_j + p_j·x) dx
-// over [0, 1], p_j the coins' probabilities: x^heads averages to 1/(heads+1). Gauss-Legendre on pieces that halve towards
-// x = 1, where it is steep.
+// flipped: all coins may be thrown at once, and a uniform one of the heads taken; so P(i) = p_i·∫ Π_{j≠i} (1 − p_j +
+// p_j·x) dx over [0, 1], p_j the coins' probabilities: x^heads averages to 1/(heads+1). Gauss-Legendre on pieces that
+// halve towards x = 1, where it is steep.
 func flipped(losses []uint64, r float64) float64 {
 	nodes, weights := legendre()
 	alike := map[uint64]float64{}

@@ -54,9 +54,9 @@ func New(rule Rule, scores Scores, c privacy.Contribution, cost privacy.Cost) (M
 	return Mechanism{scores, rule, s, s.rate(spread)}, nil
 }
 
-// Choose returns the rule with the least expected loss at the cost: permute-and-flip for an ε, which is never worse than
-// the exponential mechanism at the same ε (McKenna and Sheldon 2020), the exponential mechanism for a ρ, which buys it
-// twice the ε.
+// Choose returns the rule with the least expected loss at the cost: permute-and-flip for an ε, which is never worse
+// than the exponential mechanism at the same ε (McKenna and Sheldon 2020), the exponential mechanism for a ρ, which
+// buys it twice the ε.
 func Choose(scores Scores, c privacy.Contribution, cost privacy.Cost) (Mechanism, error) {
 	if cost.Rho.Pico() != 0 {
 		return New(Exponential, scores, c, cost)
@@ -71,21 +71,19 @@ var errNotMade = errors.New("selection was not made by a constructor")
 
 // Select opens the sealed cells, scores the candidates and returns the number of the drawn one.
 //
-// Claim: ε-DP with ε = rate·spread; the exponential mechanism is ε²/8-zCDP too. The scores' values are not released, nor
-// the noisy ones: they are the largest of many, and cost a release of their own.
-// Neighbours and sensitivity: those of the contribution; see Scores.Spread.
-// Theorem: McSherry and Talwar 2007 (exponential mechanism), McKenna and Sheldon 2020 (permute-and-flip), Dwork and Roth
-// 2014, claim 3.9 (noisy max); in terms of the spread, as proved here. Cesar and Rogers 2021 (ε²/8).
-// Proof: let d be the score differences between neighbours. Every rule depends on differences of scores alone: adding
-// one number to all scores changes nothing. So let 0 ≤ d ≤ spread.
-// Exponential: ln P'(i)/P(i) = rate·d_i − one number, so it lies in an interval of length ε; both distributions sum to
-// 1, so the interval contains 0.
-// Permute-and-flip is exponential noise of scale 1/rate on each score and the largest (Ding, Kifer, Steinke, et al. 2021).
-// It and noisy max: given the others' noise, i wins if its noise is at least (noisy max, against an earlier candidate:
-// beyond) a number t; in the neighbour that number is at most spread higher. For exponential noise, and for discrete
-// Laplace noise and whole t, P(noise ≥ t) ≤ exp(rate·h)·P(noise ≥ t+h). Average over the others' noise. The other
-// direction is the same with spread − d in place of d.
-// Limits: the time taken depends on the scores; privacy of timing is the proxy's.
+// Claim: ε-DP with ε = rate·spread; the exponential mechanism is ε²/8-zCDP too. The scores' values are not released,
+// nor the noisy ones: they are the largest of many, and cost a release of their own. Neighbours and sensitivity: those
+// of the contribution; see Scores.Spread. Theorem: McSherry and Talwar 2007 (exponential mechanism), McKenna and
+// Sheldon 2020 (permute-and-flip), Dwork and Roth 2014, claim 3.9 (noisy max); in terms of the spread, as proved here.
+// Cesar and Rogers 2021 (ε²/8). Proof: let d be the score differences between neighbours. Every rule depends on
+// differences of scores alone: adding one number to all scores changes nothing. So let 0 ≤ d ≤ spread. Exponential: ln
+// P'(i)/P(i) = rate·d_i − one number, so it lies in an interval of length ε; both distributions sum to 1, so the
+// interval contains 0. Permute-and-flip is exponential noise of scale 1/rate on each score and the largest (Ding,
+// Kifer, Steinke, et al. 2021). It and noisy max: given the others' noise, i wins if its noise is at least (noisy max,
+// against an earlier candidate: beyond) a number t; in the neighbour that number is at most spread higher. For
+// exponential noise, and for discrete Laplace noise and whole t, P(noise ≥ t) ≤ exp(rate·h)·P(noise ≥ t+h). Average
+// over the others' noise. The other direction is the same with spread − d in place of d. Limits: the time taken depends
+// on the scores; privacy of timing is the proxy's.
 func (m Mechanism) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[int], error) {
 	var none privacy.Released[int]
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
-// peelExponential draws k times by the exponential mechanism, each time from what is left: the same distribution as the k
-// largest after one Gumbel noise of scale 1/rate on each (Durfee and Rogers 2019), in order.
+// peelExponential draws k times by the exponential mechanism, each time from what is left: the same distribution as the
+// k largest after one Gumbel noise of scale 1/rate on each (Durfee and Rogers 2019), in order.
 //
 // Up to few candidates are drawn by plain rejection, which there is as fast; more by blocks.
 func peelExponential(losses []uint64, k int, rate Rate, few int, random *noise.Reader) []int {

@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
-// blocks covers the ranks 0, 1, … of items ordered by loss: block b holds the ranks from 2^b − 1, twice as many as the one
-// before.
+// blocks covers the ranks 0, 1, … of items ordered by loss: block b holds the ranks from 2^b − 1, twice as many as the
+// one before.
 type blocks struct {
 	rate    Rate
 	least   []uint64 // the loss of each block's first rank; least[0] is the smallest of all
@@ -47,8 +47,8 @@ func negligible(exponent *big.Rat, count *big.Int) bool {
 //
 // A block is proposed by its weight, a rank in it uniformly and kept with probability exp(−rate·(loss − the block's
 // least)). With S the sum of all exp(−rate·loss), least[0] = 0: the blocks after the first weigh at most twice what the
-// block before them holds, for its losses are no larger than their least; so the proposals weigh at most 1 + 2S ≤ 3S (and
-// the rest, below 2^−24), and at least a third is kept.
+// block before them holds, for its losses are no larger than their least; so the proposals weigh at most 1 + 2S ≤ 3S
+// (and the rest, below 2^−24), and at least a third is kept.
 func (b blocks) draw(random *noise.Reader, lossOf func(rank *big.Int) uint64) *big.Int {
 	for random.Err() == nil {
 		j := weighted(b.weights, random)

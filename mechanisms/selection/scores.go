@@ -63,8 +63,8 @@ func Weighted(weights []int64) (Scores, error) {
 	return s, err
 }
 
-// Tails gives candidate i the score weights[i] · (rows in the cells from[i] and above): a price times the number of bids
-// of at least that price, the cells being the bids in order.
+// Tails gives candidate i the score weights[i] · (rows in the cells from[i] and above): a price times the number of
+// bids of at least that price, the cells being the bids in order.
 func Tails(cells int, weights []int64, from []int) (Scores, error) {
 	if len(weights) < 1 || len(weights) > MaxCandidates || len(from) != len(weights) {
 		return Scores{}, fmt.Errorf("candidates is %d with %d starts, must be from 1 to %d and as many starts", len(weights), len(from), MaxCandidates)

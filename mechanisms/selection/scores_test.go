@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// units returns all that a unit's rows can add to the cells within c: rows one by one, each into no cell, one cell, or any
-// set of cells where they overlap.
+// units returns all that a unit's rows can add to the cells within c: rows one by one, each into no cell, one cell, or
+// any set of cells where they overlap.
 func units(cells int, c privacy.Contribution, overlapping bool) [][]int64 {
 	steps := [][]int64{make([]int64, cells)}
 	for set := 1; set < 1<<cells; set++ {
@@ -139,8 +139,8 @@ func TestScoresNeverOverflow(t *testing.T) {
 	}
 }
 
-// TestPumpkins: the lecture notes' prices. Their figures, with Δu = 2 and exp(ε·u/2Δu), and ours: bids move revenue by at
-// most the price and all one way, so exp(ε·u/2) has the same ε.
+// TestPumpkins: the lecture notes' prices. Their figures, with Δu = 2 and exp(ε·u/2Δu), and ours: bids move revenue by
+// at most the price and all one way, so exp(ε·u/2) has the same ε.
 func TestPumpkins(t *testing.T) {
 	scores := mustOf(Tails(2, []int64{1, 2}, []int{0, 1}))(t)
 	m := mustOf(New(Exponential, scores, privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}, epsilon(200_000)))(t)

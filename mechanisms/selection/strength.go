@@ -11,18 +11,20 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Strength is the ε of one draw in whole nano-units (1e-9): fine enough that a ρ turned into an ε loses nothing that shows.
+// Strength is the ε of one draw in whole nano-units (1e-9): fine enough that a ρ turned into an ε loses nothing that
+// shows.
 type Strength int64
 
 // The tight conversions of an ε to ρ = ε²/divisor. The exponential mechanism has a bounded range: the logarithms of the
-// ratios of its probabilities on neighbours lie in an interval of length ε, which Hoeffding's lemma turns into ε²/8-zCDP
-// (Cesar and Rogers 2021). Of the other rules only ε-DP is known: ε²/2 (Bun and Steinke 2016).
+// ratios of its probabilities on neighbours lie in an interval of length ε, which Hoeffding's lemma turns into
+// ε²/8-zCDP (Cesar and Rogers 2021). Of the other rules only ε-DP is known: ε²/2 (Bun and Steinke 2016).
 const (
 	boundedRange = 8
 	pureOnly     = 2
 )
 
-// Calibrate returns the largest ε such that draws by the rule, one after the other, cost at most cost, which names ε or ρ.
+// Calibrate returns the largest ε such that draws by the rule, one after the other, cost at most cost, which names ε or
+// ρ.
 func Calibrate(rule Rule, draws int, cost privacy.Cost) (Strength, error) {
 	if rule < Exponential || rule > NoisyMax {
 		return 0, fmt.Errorf("rule is %d, must be exponential, permute-and-flip or noisy max", rule)

@@ -75,8 +75,8 @@ func NewTop(method Method, k int, scores Scores, c privacy.Contribution, cost pr
 }
 
 // ChooseTop returns the method with the least bound of the loss at confidence 19 in 20 (see LossBound), of equal ones
-// peeling: permute-and-flip is never worse than the exponential mechanism at the same ε. Above maxFlips coins, some tenths
-// of a second, peeling is not looked at.
+// peeling: permute-and-flip is never worse than the exponential mechanism at the same ε. Above maxFlips coins, some
+// tenths of a second, peeling is not looked at.
 func ChooseTop(k int, scores Scores, c privacy.Contribution, cost privacy.Cost) (Top, error) {
 	best, least, first := Top{}, 0.0, error(nil)
 	for _, method := range []Method{Peeling, Gumbel, Joint, Bins} {
@@ -152,13 +152,13 @@ func (t Top) binned(c privacy.Contribution, cost privacy.Cost) (Top, error) {
 // Select opens the sealed cells and returns the numbers of the drawn candidates, best first.
 //
 // Claim: as Cost says. Neighbours and sensitivity: those of the contribution; see Scores.Spread and jointSpread.
-// Theorem and proof: Gumbel and Peeling are k draws as in Mechanism.Select, each from a list that the ones before decide:
-// adaptive composition, and a sublist's spread is no larger. Joint is one exponential mechanism with another score, see
-// jointly. Bins: a unit has at most R rows in disjoint cells, together and at most P in one, so neighbours' counts are at
-// most R apart in L1 and √(P·R) in L2 (Σa² ≤ P·Σa); twice, and √2 times, under replace-one, where the two units' rows are
-// vectors a, b ≥ 0 with |a−b|² ≤ |a|²+|b|². Discrete Laplace noise of scale L1/ε, discrete Gaussian noise of σ² = L2²/2ρ
-// on all counts is ε-DP, ρ-zCDP; the order of the noisy counts is post-processing. Nothing depends on k.
-// Limits: as Mechanism.Select.
+// Theorem and proof: Gumbel and Peeling are k draws as in Mechanism.Select, each from a list that the ones before
+// decide: adaptive composition, and a sublist's spread is no larger. Joint is one exponential mechanism with another
+// score, see jointly. Bins: a unit has at most R rows in disjoint cells, together and at most P in one, so neighbours'
+// counts are at most R apart in L1 and √(P·R) in L2 (Σa² ≤ P·Σa); twice, and √2 times, under replace-one, where the two
+// units' rows are vectors a, b ≥ 0 with |a−b|² ≤ |a|²+|b|². Discrete Laplace noise of scale L1/ε, discrete Gaussian
+// noise of σ² = L2²/2ρ on all counts is ε-DP, ρ-zCDP; the order of the noisy counts is post-processing. Nothing depends
+// on k. Limits: as Mechanism.Select.
 func (t Top) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[[]int], error) {
 	var none privacy.Released[[]int]
 	switch {

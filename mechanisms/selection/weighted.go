@@ -14,8 +14,9 @@ type weight struct {
 
 // weighted draws j with probability exactly ∝ weights[j].
 //
-// A uniform u in [0, 1) is drawn digit by digit and u·Σ located among the partial sums, all of them known as intervals of
-// integers; where the intervals leave a doubt, both get more digits. 64 digits are enough but for a chance of some 2^−40.
+// A uniform u in [0, 1) is drawn digit by digit and u·Σ located among the partial sums, all of them known as intervals
+// of integers; where the intervals leave a doubt, both get more digits. 64 digits are enough but for a chance of some
+// 2^−40.
 func weighted(weights []weight, random *noise.Reader) int {
 	u := new(big.Int)
 	for digits := uint(64); ; digits += 64 {
@@ -57,11 +58,11 @@ func partialSums(weights []weight, digits uint) (low, high []*big.Int) {
 
 // expBounds returns integers around exp(−x)·2^digits, at most 6 apart; x ≥ 0.
 //
-// With y = x/2^s below 1, exp(−y) is summed as Σ (−y)^k/k! and squared s times. In units of the last of the guarded digits,
-// y is off by less than 1, so each term by less than 3 (y^k/k! has derivative at most 1, a product and a quotient are cut),
-// the sum by 3 a term, what is left out of the series by less than its first term, which is 0 there. Squaring a number at
-// most 1 doubles the error and adds less than 2 by its own cut and square. So 2^s·(3·terms+4) bounds the error, less than a
-// unit after the guard digits are cut.
+// With y = x/2^s below 1, exp(−y) is summed as Σ (−y)^k/k! and squared s times. In units of the last of the guarded
+// digits, y is off by less than 1, so each term by less than 3 (y^k/k! has derivative at most 1, a product and a
+// quotient are cut), the sum by 3 a term, what is left out of the series by less than its first term, which is 0 there.
+// Squaring a number at most 1 doubles the error and adds less than 2 by its own cut and square. So 2^s·(3·terms+4)
+// bounds the error, less than a unit after the guard digits are cut.
 func expBounds(x *big.Rat, digits uint) (low, high *big.Int) {
 	floor := new(big.Int).Quo(x.Num(), x.Denom())
 	if floor.Cmp(new(big.Int).SetUint64(uint64(digits))) > 0 {

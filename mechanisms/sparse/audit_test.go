@@ -95,8 +95,8 @@ func TestAuditsOfValues(t *testing.T) {
 	}
 }
 
-// broken is a sparse vector of the literature that is not as private as it was said to be (Lyu, Su, Li 2017, figure 2), each
-// written down as if it cost ε = 1.
+// broken is a sparse vector of the literature that is not as private as it was said to be (Lyu, Su, Li 2017, figure 2),
+// each written down as if it cost ε = 1.
 type broken struct {
 	threshold, comparison int64 // scales; 0: no noise
 	positives             int   // 0: never stops
@@ -180,10 +180,11 @@ func TestAuditsCatchNoStop(t *testing.T) {
 	}
 }
 
-// TestAuditsCatchTheComparedNumber: the trap of Roth's notes of 2011 and of the notes on interactive mechanisms, whose answer
-// is the number that was compared; noise of scale 2c/ε on both, c = 1. With every query below but the last, that number is
-// above the threshold's noise: that it is small says that the noise is, and then each query before was likely to be above
-// on the neighbour that moves it up. The same questions with fresh noise for the value stay within their cost.
+// TestAuditsCatchTheComparedNumber: the trap of Roth's notes of 2011 and of the notes on interactive mechanisms, whose
+// answer is the number that was compared; noise of scale 2c/ε on both, c = 1. With every query below but the last, that
+// number is above the threshold's noise: that it is small says that the noise is, and then each query before was likely
+// to be above on the neighbour that moves it up. The same questions with fresh noise for the value stay within their
+// cost.
 func TestAuditsCatchTheComparedNumber(t *testing.T) {
 	const before = 80
 	queries := lift(apart(before, 0), -5)

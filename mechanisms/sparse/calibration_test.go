@@ -49,7 +49,8 @@ func TestNoiseTakesWhatItCosts(t *testing.T) {
 	}
 }
 
-// TestACostBeyondEveryBudgetFitsNone: where the ρ of an ε is beyond what budgets can name, what is said does not fit either.
+// TestACostBeyondEveryBudgetFitsNone: where the ρ of an ε is beyond what budgets can name, what is said does not fit
+// either.
 func TestACostBeyondEveryBudgetFitsNone(t *testing.T) {
 	largest, err := privacy.ParseRho("1000000")
 	if err != nil {

@@ -39,8 +39,8 @@ func (m Mechanism) ValueDeviation() float64 {
 // Margin returns an α such that, with probability at least 1 − beta, each of the queries that is at least α above its
 // threshold is said to be above, and each that is α below it below, as long as the instance answers.
 //
-// Of the runs' thresholds, and of all comparisons, none is further out than its share of beta/2 allows. Noise of one side
-// errs towards "below" by the threshold's alone, towards "above" by the comparison's alone.
+// Of the runs' thresholds, and of all comparisons, none is further out than its share of beta/2 allows. Noise of one
+// side errs towards "below" by the threshold's alone, towards "above" by the comparison's alone.
 func (m Mechanism) Margin(queries int, beta noise.Probability) float64 {
 	if m.spec.Positives == 0 || queries < 1 || !(beta > 0 && beta < 1) {
 		return math.NaN()

@@ -53,7 +53,8 @@ func chances(m Mechanism, counts []int64) []float64 {
 	return p
 }
 
-// chance returns the exact probability that n counts of the first kind are below and then positives of the second above.
+// chance returns the exact probability that n counts of the first kind are below and then positives of the second
+// above.
 func chance(m Mechanism, n int, first, second int64) float64 {
 	p := 0.0
 	up := func(t int64) float64 { // P(ν ≥ t)

@@ -34,8 +34,8 @@ type State struct {
 // Checkpoint makes a state durable. It is called before the answer that led to the state is returned.
 type Checkpoint func(State) error
 
-// Instance answers queries about one dataset until its positives are used. It is safe for concurrent use, and must not be
-// copied: a copy refuses to answer.
+// Instance answers queries about one dataset until its positives are used. It is safe for concurrent use, and must not
+// be copied: a copy refuses to answer.
 type Instance struct {
 	mutex      sync.Mutex
 	self       *Instance
@@ -114,31 +114,29 @@ func (i *Instance) State() State {
 	return i.state
 }
 
-// Ask opens a sealed count and tells whether it is above a public threshold, up to the noise. The one that asks may choose
-// query and threshold by all answers so far; a unit must move the count by at most the sensitivity, and if the spec says
-// monotone, all counts of this instance in one direction.
+// Ask opens a sealed count and tells whether it is above a public threshold, up to the noise. The one that asks may
+// choose query and threshold by all answers so far; a unit must move the count by at most the sensitivity, and if the
+// spec says monotone, all counts of this instance in one direction.
 //
-// Claim: all answers of an instance and of those restored from it are together (ε1+ε2)-DP (kept threshold), or ρ-zCDP (a
-// threshold for each positive), and the values' cost beside.
-// Theorem: Lyu, Su, Li 2017, algorithm 7 and theorem 4; here for integers, noise of one side, and restarts.
-// Proof: z is the threshold's noise, ν_j query j's; count_j + ν_j ≥ T_j + z + offset is "above". Take a run, an output of it
-// with at most p positives, and neighbours whose counts a_j, b_j differ by at most Δ. Pair z on the first with z+Δ on the
-// second. Where the answer is below: a_j + ν < T_j + z implies b_j + ν < T_j + z + Δ, so it is no less likely there. Where it
-// is above: ν ≥ T_j + z − a_j becomes ν ≥ T_j + z + Δ − b_j, at most 2Δ further up; both noises have P(ν ≥ t) ≤
-// exp(h/scale)·P(ν ≥ t+h) for whole t and h ≥ 0, and P(z) ≤ exp(Δ/scale)·P(z+Δ). So the run's output is at most
-// exp(Δ/scale_z + 2Δ·p/scale_ν) times as likely on the first as on the second. With scales r·Δ/ε1 and 2Δ·c/ε2, r runs and
-// c positives in all: ε1 + ε2. Nothing is lost on the answers below, however many. Later queries depend on earlier
-// answers alone: the argument is for each of their sequences.
-// Monotone: where b ≥ a, the same pairing leaves Δ for each positive. Where b ≤ a pair z with z: below is no less likely,
-// above at most Δ further up. So scale Δ·c/ε2 is enough.
-// A threshold that is kept after a positive is thus paid once. Refreshed, each positive ends an AboveThreshold with c = 1
-// that is ε0-DP, hence ε0²/2-zCDP, and the next begins: they compose one after another. A restart uses up one of the runs,
-// or of the AboveThresholds, and a positive: that covers one that was answered and not saved.
-// Values: the noise is independent of all else. Never ν itself: that the compared number is released tells of the
-// threshold's noise, and then all answers below are paid for. Between the bits of one run they are a mechanism that is
-// alive at the same time: costs of concurrent mechanisms add up, for ε and for ρ (Vadhan and Wang 2021; Lyu 2022;
-// Vadhan and Zhang 2023).
-// Limits: the stop is what bounds p: after the last positive nothing is answered. The time depends on the noise alone.
+// Claim: all answers of an instance and of those restored from it are together (ε1+ε2)-DP (kept threshold), or ρ-zCDP
+// (a threshold for each positive), and the values' cost beside. Theorem: Lyu, Su, Li 2017, algorithm 7 and theorem 4;
+// here for integers, noise of one side, and restarts. Proof: z is the threshold's noise, ν_j query j's; count_j + ν_j ≥
+// T_j + z + offset is "above". Take a run, an output of it with at most p positives, and neighbours whose counts a_j,
+// b_j differ by at most Δ. Pair z on the first with z+Δ on the second. Where the answer is below: a_j + ν < T_j + z
+// implies b_j + ν < T_j + z + Δ, so it is no less likely there. Where it is above: ν ≥ T_j + z − a_j becomes ν ≥ T_j +
+// z + Δ − b_j, at most 2Δ further up; both noises have P(ν ≥ t) ≤ exp(h/scale)·P(ν ≥ t+h) for whole t and h ≥ 0, and
+// P(z) ≤ exp(Δ/scale)·P(z+Δ). So the run's output is at most exp(Δ/scale_z + 2Δ·p/scale_ν) times as likely on the first
+// as on the second. With scales r·Δ/ε1 and 2Δ·c/ε2, r runs and c positives in all: ε1 + ε2. Nothing is lost on the
+// answers below, however many. Later queries depend on earlier answers alone: the argument is for each of their
+// sequences. Monotone: where b ≥ a, the same pairing leaves Δ for each positive. Where b ≤ a pair z with z: below is no
+// less likely, above at most Δ further up. So scale Δ·c/ε2 is enough. A threshold that is kept after a positive is thus
+// paid once. Refreshed, each positive ends an AboveThreshold with c = 1 that is ε0-DP, hence ε0²/2-zCDP, and the next
+// begins: they compose one after another. A restart uses up one of the runs, or of the AboveThresholds, and a positive:
+// that covers one that was answered and not saved. Values: the noise is independent of all else. Never ν itself: that
+// the compared number is released tells of the threshold's noise, and then all answers below are paid for. Between the
+// bits of one run they are a mechanism that is alive at the same time: costs of concurrent mechanisms add up, for ε and
+// for ρ (Vadhan and Wang 2021; Lyu 2022; Vadhan and Zhang 2023). Limits: the stop is what bounds p: after the last
+// positive nothing is answered. The time depends on the noise alone.
 func (i *Instance) Ask(query privacy.Sensitive[int64], threshold int64) (privacy.Released[Answer], error) {
 	var none privacy.Released[Answer]
 	i.mutex.Lock()

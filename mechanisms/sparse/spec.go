@@ -1,7 +1,7 @@
-// Package sparse tells, for a stream of counting queries that may depend on the answers so far, which of them are above a
-// threshold, and pays only for those that are: the sparse vector technique, AboveThreshold repeated. Noise and comparisons
-// are integers. Where all queries are known beforehand, selection's exponential mechanism finds the large ones with less
-// noise (Lyu, Su, Li 2017); this package is for questions that come one by one.
+// Package sparse tells, for a stream of counting queries that may depend on the answers so far, which of them are above
+// a threshold, and pays only for those that are: the sparse vector technique, AboveThreshold repeated. Noise and
+// comparisons are integers. Where all queries are known beforehand, selection's exponential mechanism finds the large
+// ones with less noise (Lyu, Su, Li 2017); this package is for questions that come one by one.
 package sparse
 
 import (
@@ -17,8 +17,8 @@ import (
 // Shape names the noise of the comparisons.
 type Shape uint8
 
-// The shapes. Geometric has one side, from 0 up, less a public constant; it is √2 narrower at the same cost. The zero value
-// is invalid.
+// The shapes. Geometric has one side, from 0 up, less a public constant; it is √2 narrower at the same cost. The zero
+// value is invalid.
 const (
 	Geometric Shape = 1 + iota
 	Laplace
@@ -72,7 +72,8 @@ func New(s Spec) (Mechanism, error) {
 	if !s.Monotone {
 		positives *= 2
 	}
-	// The comparison's variance, ∝ (runs/ε1)² + (positives/ε2)², is least at ε1 : ε2 = runs^⅔ : positives^⅔ (Lyu, Su, Li 2017).
+	// The comparison's variance, ∝ (runs/ε1)² + (positives/ε2)², is least at ε1 : ε2 = runs^⅔ : positives^⅔ (Lyu, Su,
+	// Li 2017).
 	share := 1 / (1 + math.Pow(float64(positives)/float64(runs), 2./3))
 	first := int64(math.Round(float64(nano) * share))
 	if first < 1 || first >= nano {

@@ -9,7 +9,8 @@ import (
 )
 
 // Audit is what a black box said of two neighbouring databases, every answer drawn independently: one number an answer.
-// Of answers that are no numbers, give a statistic of them, best their likelihood ratio or something that rises with it.
+// Of answers that are no numbers, give a statistic of them, best their likelihood ratio or something that rises with
+// it.
 type Audit struct {
 	One, Other []float64
 	Delta      float64
@@ -22,9 +23,10 @@ type Audit struct {
 // said. Then fair coins decide, for each of m draws, which database the next unused answer is taken from, and the rule
 // guesses. With c the probability of a right guess, w of a wrong one, an (ε, δ) black box has c ≤ e^ε·w + δ' (the two
 // databases are asked with probability ½ each, so δ' is δ, or δ/2 where the rule names one database alone). Split c in
-// c' ≤ e^ε·w and d ≤ δ'. Of all draws, those of the part d are Binomial(m, d): more than D of them come with probability
-// at most a/10. The others are right, given their number, with a binomial of at most e^ε/(1+e^ε). So the Clopper-Pearson
-// bound, at 9a/10, of right−D in right−D+wrong is at most e^ε/(1+e^ε), unless one of the two failed. Without δ, D is 0.
+// c' ≤ e^ε·w and d ≤ δ'. Of all draws, those of the part d are Binomial(m, d): more than D of them come with
+// probability at most a/10. The others are right, given their number, with a binomial of at most e^ε/(1+e^ε). So the
+// Clopper-Pearson bound, at 9a/10, of right−D in right−D+wrong is at most e^ε/(1+e^ε), unless one of the two failed.
+// Without δ, D is 0.
 func (t Audit) Epsilon(a Alarm) (float64, error) {
 	Spend(a)
 	return t.epsilon(a)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// leaning is an exponential mechanism in its worst case for pure ε: of the candidates, half have exp(ε) times the weight
-// of the others; on the other database it is the other half.
+// leaning is an exponential mechanism in its worst case for pure ε: of the candidates, half have exp(ε) times the
+// weight of the others; on the other database it is the other half.
 func leaning(r *rand.Rand, candidates, half int, epsilon float64) int {
 	if r.Float64()*(1+math.Exp(epsilon)) > math.Exp(epsilon) {
 		half = 1 - half

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// mechanism is a small one, right unless a fault is planted: per-unit values clamped to [0, 4], counted in a tree of four
-// levels over eight cells, noise of scale levels/ε on every node, ε = 1.
+// mechanism is a small one, right unless a fault is planted: per-unit values clamped to [0, 4], counted in a tree of
+// four levels over eight cells, noise of scale levels/ε on every node, ε = 1.
 type mechanism struct {
 	noise       float64 // what the noise is multiplied with; right: 1
 	sensitivity float64 // by which the noise is too small, right: 1
@@ -91,7 +91,8 @@ func TestAuditRejectsEachFault(t *testing.T) {
 	}
 }
 
-// TestThreePercentTooLittleNoise at an alarm of 1e-6: the variance of 100,000 samples tells, the distribution of 300,000.
+// TestThreePercentTooLittleNoise at an alarm of 1e-6: the variance of 100,000 samples tells, the distribution of
+// 300,000.
 func TestThreePercentTooLittleNoise(t *testing.T) {
 	for _, m := range []mechanism{right, {noise: .97, sensitivity: 1, charged: 4}} {
 		r := rand.New(rand.NewPCG(seed, 12))

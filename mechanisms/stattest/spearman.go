@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Spearman is the rank correlation of two lists of one length, -1 to 1. With no relation its standard error is about 1/√n.
+// Spearman is the rank correlation of two lists of one length, -1 to 1. With no relation its standard error is about
+// 1/√n.
 func Spearman(a, b []float64) float64 {
 	x, y := ranks(a), ranks(b)
 	mean := float64(len(a)-1) / 2

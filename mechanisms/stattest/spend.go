@@ -12,9 +12,10 @@ var spent struct {
 	total      Alarm
 }
 
-// Spend adds the alarm of one judgement to the process's total. The judgements of this package call it themselves; a test
-// that judges in its own way calls it too. By the union bound the total is at least the probability that tests of right
-// code fail: judgements of planted faults, where a rejection is wanted, are counted as well, which errs to the safe side.
+// Spend adds the alarm of one judgement to the process's total. The judgements of this package call it themselves; a
+// test that judges in its own way calls it too. By the union bound the total is at least the probability that tests of
+// right code fail: judgements of planted faults, where a rejection is wanted, are counted as well, which errs to the
+// safe side.
 //
 // Where DPPROXY_ALARMS names a file, each judgement appends a line to it, "<directory of the package> <alarm>", so that
 // the alarms of many packages can be added up.

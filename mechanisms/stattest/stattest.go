@@ -18,8 +18,8 @@ type Alarm float64
 // Usual is the alarm of most judgements here: a thousand of them in one run raise one false alarm in ten thousand runs.
 const Usual Alarm = 1e-7
 
-// leastSamples is from where on the normal approximations below are trusted: at it, with the kurtosis of the Laplace, the
-// tails of a mean of squares at z = 5.3 are within a factor of ten of the normal's.
+// leastSamples is from where on the normal approximations below are trusted: at it, with the kurtosis of the Laplace,
+// the tails of a mean of squares at z = 5.3 are within a factor of ten of the normal's.
 const leastSamples = 10_000
 
 // z returns the two-sided normal quantile: |z| is exceeded with probability a.
@@ -28,7 +28,8 @@ func (a Alarm) z() float64 { return -distuv.UnitNormal.Quantile(float64(a) / 2) 
 // Moments are a claimed mean, variance and fourth central moment.
 type Moments struct{ Mean, Variance, Fourth float64 }
 
-// MomentsOf adds up the moments of an integer distribution symmetric about 0; mass must be negligible outside of ±reach.
+// MomentsOf adds up the moments of an integer distribution symmetric about 0; mass must be negligible outside of
+// ±reach.
 func MomentsOf(mass func(k int64) float64, reach int64) Moments {
 	m := Moments{}
 	for k := reach; k > 0; k-- {
@@ -48,7 +49,8 @@ func Mean(samples []float64, claim Moments, a Alarm) error {
 	return normal("mean", sum/float64(len(samples)), claim.Variance, len(samples), a)
 }
 
-// Variance judges the mean squared distance of samples from the claimed mean; its own variance is (fourth − variance²)/n.
+// Variance judges the mean squared distance of samples from the claimed mean; its own variance is (fourth −
+// variance²)/n.
 func Variance(samples []float64, claim Moments, a Alarm) error {
 	sum := 0.0
 	for _, x := range samples {
@@ -156,12 +158,12 @@ func interval(hits, trials int, a Alarm) (low, high float64) {
 	return least(hits, trials, a), 1 - least(trials-hits, trials, a)
 }
 
-// maxExact is up to how many trials the binomial tail is computed. The library's incomplete beta function loses digits with its arguments: at 10^7 trials a tail
-// is off by a thousandth, at 10^9 it may be negative.
+// maxExact is up to how many trials the binomial tail is computed. The library's incomplete beta function loses digits
+// with its arguments: at 10^7 trials a tail is off by a thousandth, at 10^9 it may be negative.
 const maxExact = 1 << 20
 
-// atLeast is P(Binomial(n, p) ≥ k), I_p(k, n−k+1), or, of more than maxExact trials, Chernoff's bound of it, which is never below it: a judgement is then wrong less often than
-// it says, and sees a little less.
+// atLeast is P(Binomial(n, p) ≥ k), I_p(k, n−k+1), or, of more than maxExact trials, Chernoff's bound of it, which is
+// never below it: a judgement is then wrong less often than it says, and sees a little less.
 func atLeast(k, n int, p float64) float64 {
 	q := float64(k) / float64(n)
 	switch {

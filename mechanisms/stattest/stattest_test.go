@@ -118,8 +118,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestFewHitsProveLittle: no hits are no coverage, which the inverse of a library once took for one; with small alarms and
-// few hits or misses, the tails at the interval's ends are summed term by term.
+// TestFewHitsProveLittle: no hits are no coverage, which the inverse of a library once took for one; with small alarms
+// and few hits or misses, the tails at the interval's ends are summed term by term.
 func TestFewHitsProveLittle(t *testing.T) {
 	if (Coverage{Hits: 0, Trials: 1000, Claim: .95}).AtLeast(1e-6) == nil || (Coverage{Hits: 4, Trials: 100_000, Claim: .04}).Exactly(1e-6) == nil {
 		t.Error("a coverage of next to nothing passed")
@@ -162,8 +162,8 @@ func TestClopperPearson(t *testing.T) {
 	}
 }
 
-// TestTailsOfManyTrials: tails of up to maxExact trials are sums of the binomial distribution, which is added up with the terms of the largest first; of more they are
-// probabilities, and no smaller than these.
+// TestTailsOfManyTrials: tails of up to maxExact trials are sums of the binomial distribution, which is added up with
+// the terms of the largest first; of more they are probabilities, and no smaller than these.
 func TestTailsOfManyTrials(t *testing.T) {
 	for _, n := range []int{1000, 100_000, maxExact, 10_000_000, 100_000_000, 1_000_000_000} {
 		for _, p := range []float64{0.5, 0.05, 0.001} {

@@ -4,9 +4,9 @@ import "math"
 
 // fit is a distribution over the cells and the measurements that it is fitted to. It sees released numbers alone.
 //
-// One projection moves the odds of a query's cells so that their sum is the measurement: of all distributions that agree
-// with it, the nearest in relative entropy. Measurements are noisy, so no distribution agrees with all; sweeps over them,
-// with steps that shrink until nothing moves, end between them.
+// One projection moves the odds of a query's cells so that their sum is the measurement: of all distributions that
+// agree with it, the nearest in relative entropy. Measurements are noisy, so no distribution agrees with all; sweeps
+// over them, with steps that shrink until nothing moves, end between them.
 type fit struct {
 	queries  Queries
 	total    float64
@@ -19,8 +19,9 @@ type fit struct {
 const (
 	sweeps    = 100
 	converged = 1e-3 // of a row: the largest move of a sweep that ends it
-	// leastShare is the least of what an even distribution has in a cell. Measurements that contradict each other halve the cells
-	// between them with each sweep; a later one would have to raise what is nothing by then, and nothing times infinity is no number.
+	// leastShare is the least of what an even distribution has in a cell. Measurements that contradict each other halve
+	// the cells between them with each sweep; a later one would have to raise what is nothing by then, and nothing
+	// times infinity is no number.
 	leastShare = 1e-9
 )
 

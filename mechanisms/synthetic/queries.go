@@ -2,8 +2,8 @@
 // chooses one of few rows (Blum, Ligett, Roth 2008: the small database mechanism); Weights fits a distribution to noisy
 // answers of the queries that it gets most wrong (Hardt, Ligett, McSherry 2012: MWEM). Rows are then drawn from either.
 //
-// Where the universe fits into memory, releasing one noisy count a cell and adding up is nearly always better; the tests
-// print both. What these two give is rows, and one cost however many the queries.
+// Where the universe fits into memory, releasing one noisy count a cell and adding up is nearly always better; the
+// tests print both. What these two give is rows, and one cost however many the queries.
 package synthetic
 
 import "fmt"

@@ -15,8 +15,8 @@ import (
 const MaxSampled = 1 << 26
 
 // Rows draws rows, as numbers of their cells, in the proportions of a released database. It is post-processing: nothing
-// more is paid for, however many rows. The same bytes of random give the same rows; for a fixed seed use a stream cipher
-// keyed with it.
+// more is paid for, however many rows. The same bytes of random give the same rows; for a fixed seed use a stream
+// cipher keyed with it.
 func Rows(d privacy.Released[Database], rows int, random io.Reader) (privacy.Released[[]int32], error) {
 	var none privacy.Released[[]int32]
 	if !d.Valid() {

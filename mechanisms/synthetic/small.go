@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/selection"
 )
 
-// Small is the small database mechanism: of a public set of candidate databases of m rows each, one whose answers, scaled
-// to the size of the true database, are near the true ones. The zero value is invalid.
+// Small is the small database mechanism: of a public set of candidate databases of m rows each, one whose answers,
+// scaled to the size of the true database, are near the true ones. The zero value is invalid.
 type Small struct {
 	queries Queries
 	rows    int64 // m
@@ -46,8 +46,8 @@ func NewSmall(q Queries, m int64, n Total, c privacy.Contribution, cost privacy.
 
 var errNoQueries = errors.New("queries were not made by NewQueries")
 
-// calibrated chooses rule and rate: permute-and-flip at ε, which is never worse than the exponential mechanism there; the
-// exponential mechanism at ε = √(8ρ).
+// calibrated chooses rule and rate: permute-and-flip at ε, which is never worse than the exponential mechanism there;
+// the exponential mechanism at ε = √(8ρ).
 func (s Small) calibrated(n Total, c privacy.Contribution, cost privacy.Cost) (Small, error) {
 	if n < 1 || n > maxRows {
 		return Small{}, fmt.Errorf("total is %d, must be from 1 to %d", n, int64(maxRows))
@@ -101,17 +101,16 @@ type Database struct {
 
 // Release chooses a candidate and returns it scaled to the total.
 //
-// Claim: ε-DP, or ρ-zCDP by the exponential mechanism at ε = √(8ρ).
-// Neighbours: add-remove and replace-one of a unit with at most R rows.
-// Sensitivity: with candidate y of m rows, a score −max_q |m·q(D) − N·q(y)| in whole numbers. Either neighbour relation
-// moves q(D) by at most R, so a score by at most mR, and two scores apart by at most 2mR. N and the candidates are public.
-// Theorem: Blum, Ligett, Roth 2008, by McSherry and Talwar's exponential mechanism; Cesar and Rogers 2021 for ε²/8; McKenna
-// and Sheldon 2020 for permute-and-flip. The notes' Δu = 2/n for fractions is loose: 1/n, as here, suffices.
-// Proof: package selection's, with rate = ε/(2mR); its draw is exact, over losses that are exact.
-// Accuracy: the best candidate is off by up to √(ln(2|Q|)/(2m)) of N whatever ε is, which is why the histogram wins: m is
-// small wherever all multisets can be listed.
-// Limits: all candidates are scored one by one: C(|X|+m−1, m) times |Q| steps. Its time depends on the rows only through
-// the number of trials of the draw. Sampling by a Markov chain, for more candidates, would have no exact claim.
+// Claim: ε-DP, or ρ-zCDP by the exponential mechanism at ε = √(8ρ). Neighbours: add-remove and replace-one of a unit
+// with at most R rows. Sensitivity: with candidate y of m rows, a score −max_q |m·q(D) − N·q(y)| in whole numbers.
+// Either neighbour relation moves q(D) by at most R, so a score by at most mR, and two scores apart by at most 2mR. N
+// and the candidates are public. Theorem: Blum, Ligett, Roth 2008, by McSherry and Talwar's exponential mechanism;
+// Cesar and Rogers 2021 for ε²/8; McKenna and Sheldon 2020 for permute-and-flip. The notes' Δu = 2/n for fractions is
+// loose: 1/n, as here, suffices. Proof: package selection's, with rate = ε/(2mR); its draw is exact, over losses that
+// are exact. Accuracy: the best candidate is off by up to √(ln(2|Q|)/(2m)) of N whatever ε is, which is why the
+// histogram wins: m is small wherever all multisets can be listed. Limits: all candidates are scored one by one:
+// C(|X|+m−1, m) times |Q| steps. Its time depends on the rows only through the number of trials of the draw. Sampling
+// by a Markov chain, for more candidates, would have no exact claim.
 func (s Small) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[Database], error) {
 	var none privacy.Released[Database]
 	if s.count == 0 {

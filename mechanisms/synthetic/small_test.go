@@ -161,8 +161,8 @@ func tenOrNone(t *testing.T, c privacy.Contribution, cost privacy.Cost) Small {
 	return s
 }
 
-// TestAuditSmall: four audits of replaced and added rows at ε = 1 (ρ = 1/8), and the planted fault that the score is taken
-// to move one way, or by one row a unit where there are two.
+// TestAuditSmall: four audits of replaced and added rows at ε = 1 (ρ = 1/8), and the planted fault that the score is
+// taken to move one way, or by one row a unit where there are two.
 func TestAuditSmall(t *testing.T) {
 	answers := stattest.Length(30_000, 400_000)
 	source := seeded(5)

@@ -30,8 +30,9 @@ type Weights struct {
 // MaxRounds bounds the rounds.
 const MaxRounds = 1 << 12
 
-// NewWeights returns the mechanism of a number of rounds at a cost, ε or ρ. With n = 0 the number of rows is measured, for
-// a tenth of the cost; otherwise n must be public, as in Total. Each round spends one half on choosing, one on measuring.
+// NewWeights returns the mechanism of a number of rounds at a cost, ε or ρ. With n = 0 the number of rows is measured,
+// for a tenth of the cost; otherwise n must be public, as in Total. Each round spends one half on choosing, one on
+// measuring.
 func NewWeights(q Queries, n Total, rounds int, c privacy.Contribution, cost privacy.Cost) (Weights, error) {
 	if q.Len() == 0 {
 		return Weights{}, errNoQueries
@@ -61,9 +62,9 @@ func NewWeights(q Queries, n Total, rounds int, c privacy.Contribution, cost pri
 	return w.calibrated(c)
 }
 
-// Rounds returns a number of rounds that is good for a public guess of the number of rows: (nε)^(1/3) times 0.65 for ε and,
-// with ε = √(2ρ), 1.6 for ρ, where a round more costs less. Found on two columns of the Adult extract, at 4096 cells, 1e3 to
-// 1e5 rows; the error is flat around it, within 1.5 of the best on either.
+// Rounds returns a number of rounds that is good for a public guess of the number of rows: (nε)^(1/3) times 0.65 for ε
+// and, with ε = √(2ρ), 1.6 for ρ, where a round more costs less. Found on two columns of the Adult extract, at 4096
+// cells, 1e3 to 1e5 rows; the error is flat around it, within 1.5 of the best on either.
 func Rounds(n Total, cost privacy.Cost) int {
 	factor, e := .65, cost.Epsilon.Float()
 	if cost.Rho.Pico() > 0 {
@@ -110,17 +111,16 @@ func observation(rows int64, cost privacy.Cost) (noise.Distribution, error) {
 
 // Release runs the rounds and returns the fitted distribution, scaled to the total.
 //
-// Claim: ε-DP, or ρ-zCDP, as the cost says.
-// Neighbours: add-remove and replace-one of a unit with at most R rows.
-// Sensitivity: a query's answer q(D) moves by at most R under both. A score |q(D) − a|, a being the distribution's answer
-// rounded to a whole number, moves by at most R, two scores apart by at most 2R; the number of rows moves by at most R.
-// Theorem: Hardt, Ligett, McSherry 2012, with the choice by permute-and-flip (ε) or the exponential mechanism (ρ = ε²/8).
-// Proof: the count is one measurement. The t-th choice is package selection's draw on exact whole scores; what they are
-// compared with is a function of what was released before. The t-th measurement adds discrete Laplace noise of scale R/ε_t,
-// or discrete Gaussian noise of σ² = R²/(2ρ_t), to one number. So the 2T+1 releases compose adaptively and their costs,
-// each rounded down from its share, add up to no more than the cost. The fit sees only what was released.
-// Limits: the floats of the fit are post-processing. Without n the true number of rows enters by its measurement alone; a
-// guess in its place is safe too. Time does not depend on the rows but through the draws' trials.
+// Claim: ε-DP, or ρ-zCDP, as the cost says. Neighbours: add-remove and replace-one of a unit with at most R rows.
+// Sensitivity: a query's answer q(D) moves by at most R under both. A score |q(D) − a|, a being the distribution's
+// answer rounded to a whole number, moves by at most R, two scores apart by at most 2R; the number of rows moves by at
+// most R. Theorem: Hardt, Ligett, McSherry 2012, with the choice by permute-and-flip (ε) or the exponential mechanism
+// (ρ = ε²/8). Proof: the count is one measurement. The t-th choice is package selection's draw on exact whole scores;
+// what they are compared with is a function of what was released before. The t-th measurement adds discrete Laplace
+// noise of scale R/ε_t, or discrete Gaussian noise of σ² = R²/(2ρ_t), to one number. So the 2T+1 releases compose
+// adaptively and their costs, each rounded down from its share, add up to no more than the cost. The fit sees only what
+// was released. Limits: the floats of the fit are post-processing. Without n the true number of rows enters by its
+// measurement alone; a guess in its place is safe too. Time does not depend on the rows but through the draws' trials.
 func (w Weights) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[Database], error) {
 	var none privacy.Released[Database]
 	if w.rounds == 0 {

@@ -51,8 +51,8 @@ func TestFitAgrees(t *testing.T) {
 	}
 }
 
-// TestFitOfContradictions: noisy measurements that contradict each other leave numbers in the cells: this draw, of the ages of 100,000
-// people at ε 1, had none, and a release that was charged for was an error.
+// TestFitOfContradictions: noisy measurements that contradict each other leave numbers in the cells: this draw, of the
+// ages of 100,000 people at ε 1, had none, and a release that was charged for was an error.
 func TestFitOfContradictions(t *testing.T) {
 	truth, pairs := make([]int64, 128), [][2]int32{}
 	for i, p := range adult(t, "age", 128, 128) {
@@ -130,8 +130,9 @@ func TestQueriesBothWays(t *testing.T) {
 	}
 }
 
-// TestAuditWeights: ε = 1, the count measured and public, and ρ = 0.02, which at the audit's δ = 0.01 is below (1, 0.01). And
-// three planted faults: the true number of rows as the public one, noise for one row a unit where there are three or twenty.
+// TestAuditWeights: ε = 1, the count measured and public, and ρ = 0.02, which at the audit's δ = 0.01 is below (1,
+// 0.01). And three planted faults: the true number of rows as the public one, noise for one row a unit where there are
+// three or twenty.
 func TestAuditWeights(t *testing.T) {
 	answers := stattest.Length(10_000, 200_000)
 	if converted, err := accounting.LargestRho(privacy.MicroEpsilon(1e6), privacy.AttoDelta(1e16)); err != nil || converted.Float() < .02 {
@@ -267,7 +268,8 @@ func TestWeightsFigures(t *testing.T) {
 	}
 }
 
-// BenchmarkWeights prints the errors at DPBench's size. Known, on another shape: 81, 1066 (histogram 738); at ε = 1 none.
+// BenchmarkWeights prints the errors at DPBench's size. Known, on another shape: 81, 1066 (histogram 738); at ε = 1
+// none.
 func BenchmarkWeights(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -1,6 +1,6 @@
-// Command licences writes what must go along with a built program: the texts of the licences of all that is linked into it, and a bill of
-// materials (SBOM) in CycloneDX's JSON. It asks the program itself what it was linked from, and each module, where it lies in the module
-// cache, for its licences: a module without one ends it.
+// Command licences writes what must go along with a built program: the texts of the licences of all that is linked into
+// it, and a bill of materials (SBOM) in CycloneDX's JSON. It asks the program itself what it was linked from, and each
+// module, where it lies in the module cache, for its licences: a module without one ends it.
 //
 //	go run ./packaging/licences PROGRAM DIRECTORY
 package main

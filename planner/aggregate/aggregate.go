@@ -1,10 +1,11 @@
-// Package aggregate binds the SELECTs that aggregate private rows: what stands in GROUP BY becomes keys, and aggregates become counters, of a question (package
-// linear). The rows are package bind's, and what stands above the question is package outerquery's. Of
+// Package aggregate binds the SELECTs that aggregate private rows: what stands in GROUP BY becomes keys, and aggregates
+// become counters, of a question (package linear). The rows are package bind's, and what stands above the question is
+// package outerquery's. Of
 //
 //	SELECT age / 10, avg(income) FROM people WHERE active GROUP BY 1 HAVING count(*) > 5
 //
-// the question has the key age / 10 (group.go) and two counters, of rows and of their incomes added up; avg(income) is SQL over both (moments.go), which HAVING and
-// the SELECT around it read as columns of leaf_1.
+// the question has the key age / 10 (group.go) and two counters, of rows and of their incomes added up; avg(income) is
+// SQL over both (moments.go), which HAVING and the SELECT around it read as columns of leaf_1.
 package aggregate
 
 import (
@@ -29,7 +30,8 @@ func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
 	return &Binder{Binder: bind.NewBinder(c, params), Groups: map[*pg.SelectStmt]*Grouping{}}
 }
 
-// AnswerNothingFirst is for a statement of a batch, all of which is asked at once: WHERE income > (SELECT avg(income) FROM people) is refused in it.
+// AnswerNothingFirst is for a statement of a batch, all of which is asked at once: WHERE income > (SELECT avg(income)
+// FROM people) is refused in it.
 func (b *Binder) AnswerNothingFirst() {
 	b.Inner = func(_ *pg.SelectStmt, use bind.Use) (*plans.Answer, *refuse.Refusal) {
 		if use == bind.Explored {

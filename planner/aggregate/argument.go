@@ -9,11 +9,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// The argument of a sum. sum(income) adds up whole numbers of a column's grid in the database; of sum(2 * income + 3) the values are
-// computed here, on each cell. One argument is placed on a grid once, however many aggregates of it a SELECT has.
+// The argument of a sum. sum(income) adds up whole numbers of a column's grid in the database; of sum(2 * income + 3)
+// the values are computed here, on each cell. One argument is placed on a grid once, however many aggregates of it a
+// SELECT has.
 
-// inColumns is an argument as a sum of products of columns, where it is not one of their cells that can be looked at together: what
-// it looks up, or makes of few columns, is listed (lookup/tabulated.go). Any other is as it is.
+// inColumns is an argument as a sum of products of columns, where it is not one of their cells that can be looked at
+// together: what it looks up, or makes of few columns, is listed (lookup/tabulated.go). Any other is as it is.
 func (g *Grouping) inColumns(arg *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	r := g.Rows
 	if len(arg.Cols) < 2 || r.MeetsList() || g.b.AsWritten || semantics.LinearOf(arg) != nil || lookup.Seen(r.Table, arg.Cols) {
@@ -30,9 +31,9 @@ func (g *Grouping) inColumns(arg *semantics.Expr) (*semantics.Expr, *refuse.Refu
 	return e, nil
 }
 
-// value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
-// What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice what avg(a) does.
-// Different values are told apart by cells, so theirs are the cells' values: byCells.
+// value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its
+// cells. What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice
+// what avg(a) does. Different values are told apart by cells, so theirs are the cells' values: byCells.
 func (g *Grouping) value(arg *semantics.Expr, centred, byCells bool, u semantics.Use, pos int) (*linear.Argument, *refuse.Refusal) {
 	largest := u.Largest(g.Rows.Table)
 	key := fmt.Sprint(centred, byCells, u, largest, arg.Canon)

@@ -15,9 +15,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Aggregate calls. Of SELECT count(*) FILTER (WHERE active), sum(income) FROM people the first adds a counter of rows with a condition, the
-// second one of a sum; avg and the like are arithmetic over several counters (moments.go), and what does not add up is chosen
-// (quantiles.go).
+// Aggregate calls. Of SELECT count(*) FILTER (WHERE active), sum(income) FROM people the first adds a counter of rows
+// with a condition, the second one of a sum; avg and the like are arithmetic over several counters (moments.go), and
+// what does not add up is chosen (quantiles.go).
 
 // listing are the aggregates that show each row's value.
 var listing = semantics.WordSet("array_agg string_agg json_agg jsonb_agg json_object_agg jsonb_object_agg xmlagg")
@@ -164,7 +164,8 @@ func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Transla
 	return g.counted(where, typ), nil
 }
 
-// summed is the sum of values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds, and so does coalesce(x, 0) where x is not NULL.
+// summed is the sum of values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds, and so does coalesce(x, 0) where
+// x is not NULL.
 func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
 	if c := n.GetCoalesceExpr(); c != nil && len(c.Args) == 2 && t.AddsNothing(c.Args[1]) {
 		whole, refusal := t.Expr(n)
@@ -192,8 +193,8 @@ func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Tran
 	return g.momentOf("sum", n, where, t, pos)
 }
 
-// signed writes a column that is counted with its sign, CASE WHEN kind = 'refund' THEN -total ELSE total END, as total * CASE WHEN kind = 'refund' THEN -1 ELSE 1 END; nil:
-// the expression is another.
+// signed writes a column that is counted with its sign, CASE WHEN kind = 'refund' THEN -total ELSE total END, as
+// total * CASE WHEN kind = 'refund' THEN -1 ELSE 1 END; nil: the expression is another.
 func signed(n *pg.Node) *pg.Node {
 	c := n.GetCaseExpr()
 	if c == nil || c.Arg != nil || c.Defresult == nil {

@@ -15,12 +15,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Aggregates of rows that meet a public list. SELECT v.n, count(*) FROM people, (VALUES (10), (20)) v(n) WHERE age > v.n GROUP BY v.n is
-// asked as two counters of one group, age > 10 and age > 20; the answer is turned over, so that candidates are rows.
+// Aggregates of rows that meet a public list. SELECT v.n, count(*) FROM people, (VALUES (10), (20)) v(n) WHERE age >
+// v.n GROUP BY v.n is asked as two counters of one group, age > 10 and age > 20; the answer is turned over, so that
+// candidates are rows.
 
-// fanned is a grouping of private rows that meet a public list. The SELECT is bound once for any candidate, whose columns
-// stand at virtual positions, and once for each: what differs between them are constants and conditions. What is asked is
-// one question with counters of its own for each candidate; its answer is turned over, so that candidates are rows.
+// fanned is a grouping of private rows that meet a public list. The SELECT is bound once for any candidate, whose
+// columns stand at virtual positions, and once for each: what differs between them are constants and conditions. What
+// is asked is one question with counters of its own for each candidate; its answer is turned over, so that candidates
+// are rows.
 type fanned struct {
 	g       *Grouping
 	each    []*Grouping         // by candidate: binds over the rows as they meet it
@@ -119,8 +121,8 @@ func (f *fanned) tellsApart(pos int) *refuse.Refusal {
 	return nil
 }
 
-// aggregate binds an aggregate for each candidate: the same counters in the same places, which count under conditions of
-// their own.
+// aggregate binds an aggregate for each candidate: the same counters in the same places, which count under conditions
+// of their own.
 func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 	n := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: call}}
 	if at := slices.IndexFunc(f.calls, func(have *pg.Node) bool { return ast.SameTree(have, n) }); at >= 0 {

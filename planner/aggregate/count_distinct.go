@@ -12,9 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Aggregates of different values. SELECT count(DISTINCT person_id) FROM visits counts units, of which each is in one row of a derived
-// table; SELECT count(DISTINCT city) FROM people counts those of the declared values that have rows, and
-// SELECT sum(DISTINCT age) FROM people adds them up.
+// Aggregates of different values. SELECT count(DISTINCT person_id) FROM visits counts units, of which each is in one
+// row of a derived table; SELECT count(DISTINCT city) FROM people counts those of the declared values that have rows,
+// and SELECT sum(DISTINCT age) FROM people adds them up.
 
 // different binds an aggregate with DISTINCT.
 func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
@@ -97,7 +97,8 @@ func (g *Grouping) taken(n *pg.Node, where []*semantics.Expr, t *semantics.Trans
 	return w.Result, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{e})...), nil
 }
 
-// differentKeys counts different units, or values of another join key within each. Where a unit has one row they are rows.
+// differentKeys counts different units, or values of another join key within each. Where a unit has one row they are
+// rows.
 func (g *Grouping) differentKeys(k *linear.Key, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
 	if present := g.Rows.Present(k, pos); !present.IsConstant() {
 		where = append(where, present)

@@ -14,23 +14,25 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The number of different values of a column with few declared ones is lost in its own noise: of five regions ε 0.1 makes 1, or
+// The number of different values of a column with few declared ones is lost in its own noise: of five regions ε 0.1
+// makes 1, or
 // 30. The rows of each value, which GROUP BY counts at the same cost, are not. So
 //
 //	SELECT count(DISTINCT region) FROM people
 //
-// is answered as the number of regions whose count is above a threshold, twice its half-width, which is public: noise alone
-// hardly ever makes a value of no rows that large, and a value of more rows than twice the threshold is hardly ever missed. One
-// with fewer rows than the threshold may be, and a notice says so. The values are those that the policy declares, so what is done
-// with their released counts is post-processing. Where noise vanishes the number itself is counted, as for columns of many values
-// (docs/adr/0074).
+// is answered as the number of regions whose count is above a threshold, twice its half-width, which is public: noise
+// alone hardly ever makes a value of no rows that large, and a value of more rows than twice the threshold is hardly
+// ever missed. One with fewer rows than the threshold may be, and a notice says so. The values are those that the
+// policy declares, so what is done with their released counts is post-processing. Where noise vanishes the number
+// itself is counted, as for columns of many values (docs/adr/0074).
 
-// What is made of the different values, sum, avg, variance and stddev (DISTINCT rating), is made of those that are present so. With
-// N of them, S their sum and Q that of their squares:
+// What is made of the different values, sum, avg, variance and stddev (DISTINCT rating), is made of those that are
+// present so. With N of them, S their sum and Q that of their squares:
 //
 //	sum = S    avg = S/N    variance = (N·Q − S²)/(N·(N − 1))
 
-// maxPresent bounds the cells of a column whose values are counted one by one: a leaf plan splits by so many conditions.
+// maxPresent bounds the cells of a column whose values are counted one by one: a leaf plan splits by so many
+// conditions.
 const maxPresent = 64
 
 // presence counts the values of a column that enough rows have; nil: their number is to be counted as it is.
@@ -55,7 +57,8 @@ func added(present []string, number func(cell int) string) string {
 	return strings.Join(terms, " + ")
 }
 
-// presentMoment is sum, avg, variance or stddev of the different numbers of a column that enough rows have; nil: see presence.
+// presentMoment is sum, avg, variance or stddev of the different numbers of a column that enough rows have; nil: see
+// presence.
 func (g *Grouping) presentMoment(name string, arg *pg.Node, e *semantics.Expr, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	if !semantics.Numeric(e) {
 		return nil, nil
@@ -89,8 +92,8 @@ func (g *Grouping) presentMoment(name string, arg *pg.Node, e *semantics.Expr, w
 	return g.found(w.Variance(name, variance), typ)
 }
 
-// largestValues is how many of a domain's largest numbers are as much as all of them together: what the noise of their sum, which
-// is made for the largest, is held against.
+// largestValues is how many of a domain's largest numbers are as much as all of them together: what the noise of their
+// sum, which is made for the largest, is held against.
 func largestValues(d *policy.Domain) int {
 	all, most := new(big.Rat), new(big.Rat)
 	for cell := range d.Regular {
@@ -108,8 +111,8 @@ func largestValues(d *policy.Domain) int {
 	return int(new(big.Int).Quo(n.Num(), n.Denom()).Int64())
 }
 
-// presentValues are conditions by cell of a column: that enough rows have its value. Nil: there are too many values, or so many,
-// size, that the noise of their number matters less.
+// presentValues are conditions by cell of a column: that enough rows have its value. Nil: there are too many values, or
+// so many, size, that the noise of their number matters less.
 func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*semantics.Expr, t *semantics.Translator, size func(*policy.Domain) int) ([]string, *refuse.Refusal) {
 	if e.Form != semantics.FormColumn {
 		return nil, nil
@@ -138,7 +141,8 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 	return terms, nil
 }
 
-// Present says of a group that enough rows are in it: a set operation over groups, which no count is shown beside, would else be one of those that are declared.
+// Present says of a group that enough rows are in it: a set operation over groups, which no count is shown beside,
+// would else be one of those that are declared.
 func (g *Grouping) Present() *pg.Node {
 	w := g.formula("")
 	n := g.Question.CounterFor(nil)
@@ -146,8 +150,8 @@ func (g *Grouping) Present() *pg.Node {
 	return is.Formula
 }
 
-// declaredEnd is the least or the largest value of a column whose ends the policy lets stand for those of its rows, which are not
-// looked at; nil: it is another's.
+// declaredEnd is the least or the largest value of a column whose ends the policy lets stand for those of its rows,
+// which are not looked at; nil: it is another's.
 func (g *Grouping) declaredEnd(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if name != "min" && name != "max" || len(f.Args) != 1 || f.AggStar || f.AggWithinGroup || f.FuncVariadic {
 		return nil, nil

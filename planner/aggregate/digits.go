@@ -14,11 +14,11 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// bit_and and bit_or. SELECT bit_or(flags) FROM people is told digit by digit: a digit of the result is 1 where clearly more rows than noise
-// makes have it, so each digit that the domain leaves open has a counter.
+// bit_and and bit_or. SELECT bit_or(flags) FROM people is told digit by digit: a digit of the result is 1 where clearly
+// more rows than noise makes have it, so each digit that the domain leaves open has a counter.
 
-// bit_and and bit_or of a column of whole numbers are told by a counter for each binary digit that the domain leaves open:
-// of the rows that have it (bit_or), or do not have it (bit_and). With values from 8 to 15 those are three, and
+// bit_and and bit_or of a column of whole numbers are told by a counter for each binary digit that the domain leaves
+// open: of the rows that have it (bit_or), or do not have it (bit_and). With values from 8 to 15 those are three, and
 //
 //	bit_or(x) = 8 + 1·[some row has digit 0] + 2·[… digit 1] + 4·[… digit 2]
 //
@@ -74,9 +74,9 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 	return g.found(fmt.Sprintf("CASE WHEN %s THEN (%s)::%s END", w.Clear(g.Question.CounterFor(present), 0), strings.Join(terms, " + "), ast.InternalNames[arg.Type()]), arg.Type())
 }
 
-// boolean binds bool_or, bool_and and every: whether some row has it, or none has it not. SELECT bool_or(late) FROM trips is that
-// clearly more rows than noise makes are late: a digit of bit_or, without its column. With SET dp.alarms they may be alarms instead
-// (threshold.go), which cost less and stand alone.
+// boolean binds bool_or, bool_and and every: whether some row has it, or none has it not. SELECT bool_or(late) FROM
+// trips is that clearly more rows than noise makes are late: a digit of bit_or, without its column. With SET dp.alarms
+// they may be alarms instead (threshold.go), which cost less and stand alone.
 func (g *Grouping) boolean(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)
 	if len(f.Args) != 1 || f.FuncVariadic || f.AggStar {

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A SELECT that aggregates private rows. SELECT age / 10, count(*) FROM people GROUP BY 1 HAVING count(*) > 5 becomes a question with the
-// key age / 10 and one counter; what is said of the answer, here HAVING, stands above it.
+// A SELECT that aggregates private rows. SELECT age / 10, count(*) FROM people GROUP BY 1 HAVING count(*) > 5 becomes a
+// question with the key age / 10 and one counter; what is said of the answer, here HAVING, stands above it.
 
 // Grouping is a SELECT that aggregates private rows: a question below, and expressions over its answer above.
 type Grouping struct {
@@ -61,8 +61,8 @@ func (b *Binder) Group(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refuse.
 	return b.groupOf(sel, alone)
 }
 
-// groupOf binds the conditions, then the keys, then what the SELECT shows of them, and asks the question that these make. Aggregates are bound where they are met,
-// which may be above: Look adds counters to it.
+// groupOf binds the conditions, then the keys, then what the SELECT shows of them, and asks the question that these
+// make. Aggregates are bound where they are met, which may be above: Look adds counters to it.
 func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refuse.Refusal) {
 	if refusal := b.RowPickers(sel, false); refusal != nil {
 		return nil, refusal

@@ -16,8 +16,9 @@ import (
 //
 //	SELECT avg(now() - visited_at) FROM visits
 //
-// what is added up are seconds, and of age(now(), hired), which has months of no fixed length, months and the seconds beside them. PostgreSQL adds up days and times of a day apart, so that
-// its average of 1 day 20:00 and 2 days 20:00 is 1 day 32:00:00; here it is 2 days 08:00:00, which is equal to it, and errs less than two sums would.
+// what is added up are seconds, and of age(now(), hired), which has months of no fixed length, months and the seconds
+// beside them. PostgreSQL adds up days and times of a day apart, so that its average of 1 day 20:00 and 2 days 20:00 is
+// 1 day 32:00:00; here it is 2 days 08:00:00, which is equal to it, and errs less than two sums would.
 
 // intervalForm says how they are written.
 const intervalForm = "intervals are added up by their seconds (and months), in which ± is told, and shown in days and less than a day: PostgreSQL's sums and averages are equal, and may have more than a day beside their days"
@@ -72,8 +73,9 @@ func (g *Grouping) totalInterval(name string, n *pg.Node, typ policy.Type, where
 	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", fits, text), policy.IntervalT)
 }
 
-// chosenInterval binds a quantile, an extreme or the most frequent one of intervals between two moments, as that of their seconds, which have the same order. PostgreSQL
-// writes such an interval in days and less than a day too. Nil: the argument is another.
+// chosenInterval binds a quantile, an extreme or the most frequent one of intervals between two moments, as that of
+// their seconds, which have the same order. PostgreSQL writes such an interval in days and less than a day too. Nil:
+// the argument is another.
 func (g *Grouping) chosenInterval(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	seconds := &pg.FuncCall{Funcname: f.Funcname, Args: f.Args, AggOrder: f.AggOrder, AggFilter: f.AggFilter, AggWithinGroup: f.AggWithinGroup, Location: f.Location}
 	switch {
@@ -103,8 +105,9 @@ func (g *Grouping) chosenInterval(name string, f *pg.FuncCall) (*Found, *refuse.
 	return g.found("justify_hours("+g.formula("").Counter(chosen.Counter)+" * interval '1 second')", policy.IntervalT)
 }
 
-// secondsOf is an interval as its seconds, where it is what lies between two moments, or is made of such: of coalesce(2 * (returned - rented), '1 day') it is
-// coalesce(2 * extract(epoch FROM returned - rented), extract(epoch FROM interval '1 day')). Nil: it may have months.
+// secondsOf is an interval as its seconds, where it is what lies between two moments, or is made of such: of
+// coalesce(2 * (returned - rented), '1 day') it is coalesce(2 * extract(epoch FROM returned - rented), extract(epoch
+// FROM interval '1 day')). Nil: it may have months.
 func (g *Grouping) secondsOf(n *pg.Node) *pg.Node {
 	if seconds, elapsed := g.inSeconds(n); elapsed {
 		return seconds

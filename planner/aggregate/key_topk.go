@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/bind"
 )
 
-// SELECT city FROM people GROUP BY city ORDER BY count(*) DESC LIMIT 3 shows an order and no count: the question says that the first three
-// keys will do, so that they may be chosen instead of counted.
+// SELECT city FROM people GROUP BY city ORDER BY count(*) DESC LIMIT 3 shows an order and no count: the question says
+// that the first three keys will do, so that they may be chosen instead of counted.
 
 // showsFirstKeys tells whether a grouping shows its keys, those alone that come first in one order.
 func (g *Grouping) showsFirstKeys() bool {

@@ -16,17 +16,17 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Aggregates other than counts are expressions over counters of the leaf (docs/adr/0013), written as SQL over its columns,
-// which the direct path and the engine both read. With n rows, S the sum of k and Q of k², where a value is
-// x = g·(c + k), g a power of ten and c the centre:
+// Aggregates other than counts are expressions over counters of the leaf (docs/adr/0013), written as SQL over its
+// columns, which the direct path and the engine both read. With n rows, S the sum of k and Q of k², where a value is x
+// = g·(c + k), g a power of ten and c the centre:
 //
 //	sum = g·(S + c·n)    avg = g·(c + S/n)    variance = g²·(Q − S²/n)/(n − 1)    covariance likewise
 //
-// Products are added up on a coarser grid than sums. A square is computed on a fine grid and then rounded: the square of a
-// rounded value would be off by as much as its distance from the middle times the step, for which the sum, which is not
-// rounded, has no counterpart.
-// What is divided by n is NULL where n is within its own error: at the session's confidence noise alone may have made it.
-// An average is moved into its column's domain, a variance to at least 0, a correlation into [−1, 1]: post-processing.
+// Products are added up on a coarser grid than sums. A square is computed on a fine grid and then rounded: the square
+// of a rounded value would be off by as much as its distance from the middle times the step, for which the sum, which
+// is not rounded, has no counterpart. What is divided by n is NULL where n is within its own error: at the session's
+// confidence noise alone may have made it. An average is moved into its column's domain, a variance to at least 0, a
+// correlation into [−1, 1]: post-processing.
 //
 // Numeric results end with one division of exact numbers, as PostgreSQL's own aggregates do, so that they show as many
 // digits as there: that number follows from the dividend and the divisor, which are computed from the released counters
@@ -38,8 +38,8 @@ var moments = semantics.WordSet("avg stddev stddev_samp stddev_pop variance var_
 // pairs are those over two arguments, the dependent one first.
 var pairs = semantics.WordSet("corr covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy")
 
-// moment binds sum, avg, variance and stddev of an argument, of its different values where there are some: each row and sum is
-// then one of values, which changes the counters and nothing above them.
+// moment binds sum, avg, variance and stddev of an argument, of its different values where there are some: each row and
+// sum is then one of values, which changes the counters and nothing above them.
 func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.Expr, once *linear.DistinctValues, pos int) (*Found, *refuse.Refusal) {
 	if arg.Type() == policy.IntervalT && (name == "avg" || name == "sum") {
 		return nil, bind.NoAggregate.At(pos, name+" of an interval").Hinting(name + "(extract(epoch FROM x)) is in seconds, and times interval '1 second' an interval.")

@@ -20,9 +20,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Quantiles and the most frequent value do not add up: they are chosen among the cells of their argument, in each group.
-// A grouping asks for them by choiceSets, one for each argument and condition, which are solved as questions of their own
-// (package choose); the leaf shows them in the places of counters.
+// Quantiles and the most frequent value do not add up: they are chosen among the cells of their argument, in each
+// group. A grouping asks for them by choiceSets, one for each argument and condition, which are solved as questions of
+// their own (package choose); the leaf shows them in the places of counters.
 
 // selections are the aggregates that are choices.
 var selections = semantics.WordSet("percentile_cont percentile_disc median mode min max")
@@ -103,7 +103,8 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 	return &Found{Key: -1, Counter: -1, Type: typ, Formula: tree}, nil
 }
 
-// medianWritten is median(x), which other databases have, as PostgreSQL writes it: percentile_cont(0.5) WITHIN GROUP (ORDER BY x).
+// medianWritten is median(x), which other databases have, as PostgreSQL writes it: percentile_cont(0.5) WITHIN GROUP
+// (ORDER BY x).
 func medianWritten(f *pg.FuncCall) (*pg.FuncCall, *refuse.Refusal) {
 	if len(f.Args) != 1 || f.AggStar || f.AggDistinct || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
 		return nil, refuse.UnknownFunction.At(int(f.Location), "median").Hinting("The median of x is median(x), or percentile_cont(0.5) WITHIN GROUP (ORDER BY x).")
@@ -113,8 +114,8 @@ func medianWritten(f *pg.FuncCall) (*pg.FuncCall, *refuse.Refusal) {
 	return &pg.FuncCall{Args: []*pg.Node{half}, AggOrder: []*pg.Node{by}, AggFilter: f.AggFilter, AggWithinGroup: true, Location: f.Location}, nil
 }
 
-// sameInAll is the least or largest of a number that is the same in all rows of a group: a constant, or what the rows are grouped by. Nil: the
-// argument is none.
+// sameInAll is the least or largest of a number that is the same in all rows of a group: a constant, or what the rows
+// are grouped by. Nil: the argument is none.
 func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if name != "min" && name != "max" || len(f.Args) != 1 || f.AggFilter != nil || f.AggStar || f.AggWithinGroup {
 		return nil, nil

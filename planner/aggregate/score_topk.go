@@ -12,12 +12,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// SELECT c.name … GROUP BY c.name ORDER BY c.price * count(*) DESC LIMIT n shows the first candidates of a public list by a
-// score, and no score: the candidates may be chosen (docs/adr/0020). A score is a weight, which is public, times a count or
-// a sum that cannot be below zero.
+// SELECT c.name … GROUP BY c.name ORDER BY c.price * count(*) DESC LIMIT n shows the first candidates of a public list
+// by a score, and no score: the candidates may be chosen (docs/adr/0020). A score is a weight, which is public, times a
+// count or a sum that cannot be below zero.
 
-// findRanking notes that a grouping shows the first candidates alone: a first counter stands for their rank, by which the
-// answer is sorted before all else. Where they are not chosen it is 0 in all rows.
+// findRanking notes that a grouping shows the first candidates alone: a first counter stands for their rank, by which
+// the answer is sorted before all else. Where they are not chosen it is 0 in all rows.
 func (f *fanned) findRanking() {
 	g := f.g
 	sel := g.Sel

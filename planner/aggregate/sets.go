@@ -13,7 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// GROUPING SETS, ROLLUP and CUBE. GROUP BY ROLLUP (sex, city) has the sets (sex, city), (sex) and (); grouping(city) is a constant of each.
+// GROUPING SETS, ROLLUP and CUBE. GROUP BY ROLLUP (sex, city) has the sets (sex, city), (sex) and (); grouping(city) is
+// a constant of each.
 
 // maxSets bounds the grouping sets of a SELECT.
 const maxSets = 64

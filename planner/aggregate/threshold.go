@@ -15,9 +15,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// SELECT count(*) > 500 FROM t WHERE …, SELECT 'alarm' FROM t HAVING count(*) > 500 and bool_or(x) ask whether a count is at
-// least a number, and for no count. With SET dp.alarms = n they are answered by a sparse vector (docs/adr/0030): what it
-// costs pays for a run, which is the analyst's own on that table and ends at its n-th yes; each no before that is free.
+// SELECT count(*) > 500 FROM t WHERE …, SELECT 'alarm' FROM t HAVING count(*) > 500 and bool_or(x) ask whether a count
+// is at least a number, and for no count. With SET dp.alarms = n they are answered by a sparse vector (docs/adr/0030):
+// what it costs pays for a run, which is the analyst's own on that table and ends at its n-th yes; each no before that
+// is free.
 
 // maxThreshold bounds thresholds.
 const maxThreshold = 1 << 53

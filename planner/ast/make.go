@@ -31,7 +31,8 @@ func CastByName(n *pg.Node, name string, location int32) *pg.Node {
 	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: n, TypeName: t, Location: location}}}
 }
 
-// InternalNames are the types' names in pg_catalog; othersNames are those of types that only catalogs and clients use, otherArrays the elements of arrays of them.
+// InternalNames are the types' names in pg_catalog; othersNames are those of types that only catalogs and clients use,
+// otherArrays the elements of arrays of them.
 var (
 	InternalNames = map[policy.Type]string{
 		policy.Bool: "bool", policy.Int2: "int2", policy.Int4: "int4", policy.Int8: "int8", policy.Float4: "float4", policy.Float8: "float8",

@@ -1,10 +1,11 @@
-// Package ast reads and makes trees of PostgreSQL's grammar: what a call is named, which nodes hang below an expression, where
-// in the text a node stands, what a type's name means, and what PostgreSQL calls a column. Of
+// Package ast reads and makes trees of PostgreSQL's grammar: what a call is named, which nodes hang below an
+// expression, where in the text a node stands, what a type's name means, and what PostgreSQL calls a column. Of
 //
 //	SELECT date_trunc('month', d)::date, count(*) FILTER (WHERE n > 3) FROM visits GROUP BY 1
 //
-// it says that the first column is named date_trunc and is cast to date, that the second holds an aggregate and is named count,
-// and that n > 3 is among the operands of that call. It knows no table and no session: what the names mean is bound above it.
+// it says that the first column is named date_trunc and is cast to date, that the second holds an aggregate and is
+// named count, and that n > 3 is among the operands of that call. It knows no table and no session: what the names mean
+// is bound above it.
 package ast
 
 import (
@@ -43,7 +44,8 @@ func FunctionName(f *pg.FuncCall) (string, *refuse.Refusal) {
 	return "", refuse.UnknownFunction.At(int(f.Location), strings.Join(names, ".")+"()")
 }
 
-// NamedArgument is the first argument of a call that is given by its name, as years in make_interval(years => 2); empty: none is.
+// NamedArgument is the first argument of a call that is given by its name, as years in make_interval(years => 2);
+// empty: none is.
 func NamedArgument(f *pg.FuncCall) string {
 	for _, a := range f.Args {
 		if n := a.GetNamedArgExpr(); n != nil {

@@ -32,9 +32,10 @@ var strictFunctions = []string{"abs", "ceil", "ceiling", "exp", "floor", "ln", "
 // valueAggregates are NULL where all values of their argument are.
 var valueAggregates = []string{"avg", "bool_and", "bool_or", "every", "max", "min", "stddev", "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp", "variance"}
 
-// NullsOfNone are the aggregates that make an expression NULL where there are no rows: those that are no counts, by themselves or in what is NULL where a part of it is. Each of
-// them does, so that sum(x) + sum(y) is NULL where either is. None: the expression is another one, such as coalesce(sum(x), 5) + 1 or sum(x) IS NULL, of which rows without a group
-// would have to be told from those with one.
+// NullsOfNone are the aggregates that make an expression NULL where there are no rows: those that are no counts, by
+// themselves or in what is NULL where a part of it is. Each of them does, so that sum(x) + sum(y) is NULL where either
+// is. None: the expression is another one, such as coalesce(sum(x), 5) + 1 or sum(x) IS NULL, of which rows without a
+// group would have to be told from those with one.
 func NullsOfNone(n *pg.Node) []*pg.FuncCall {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_TypeCast:
@@ -61,8 +62,9 @@ func NullsOfNone(n *pg.Node) []*pg.FuncCall {
 	return nil
 }
 
-// Counting counts what such an aggregate reads: where that is none it is NULL, as where there are no rows. avg(x) FILTER (WHERE c) reads what count(x) FILTER (WHERE c) counts. Of an
-// aggregate that may have a value of values that are all NULL it is the rows that are counted.
+// Counting counts what such an aggregate reads: where that is none it is NULL, as where there are no rows. avg(x)
+// FILTER (WHERE c) reads what count(x) FILTER (WHERE c) counts. Of an aggregate that may have a value of values that
+// are all NULL it is the rows that are counted.
 func Counting(f *pg.FuncCall) *pg.Node {
 	out := &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, Location: -1}
 	name, refusal := FunctionName(f)

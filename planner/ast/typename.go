@@ -49,7 +49,8 @@ func ScalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refu
 	return typ, typmodOf(typ, t.Typmods), len(t.ArrayBounds) > 0, nil
 }
 
-// WrongModifier is what is wrong with modifiers that PostgreSQL has no type of, as of numeric(0) and varchar(0); empty: nothing.
+// WrongModifier is what is wrong with modifiers that PostgreSQL has no type of, as of numeric(0) and varchar(0); empty:
+// nothing.
 func WrongModifier(typ policy.Type, mods []*pg.Node) string {
 	for i, n := range mods {
 		v := n.GetAConst().GetIval()

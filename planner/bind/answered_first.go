@@ -12,15 +12,16 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A sub-query in an expression over private rows which reads none of the rows around it is a statement of its own (ADR 117). It is
-// answered first, with noise, and what was released of it stands here as constants: of
+// A sub-query in an expression over private rows which reads none of the rows around it is a statement of its own (ADR
+// 117). It is answered first, with noise, and what was released of it stands here as constants: of
 //
 //	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
 //
-// the condition is income > 31207.4 once the average is known. Until then something of its type stands there (Answer.Standing).
+// the condition is income > 31207.4 once the average is known. Until then something of its type stands there
+// (Answer.Standing).
 
-// answeredFirst translates such a sub-query; nil, nil: it is none, or nobody answers it here. What is only explored asks nothing, since it may
-// stand above the boundary, where a sub-query has leaves beside those of the statement.
+// answeredFirst translates such a sub-query; nil, nil: it is none, or nobody answers it here. What is only explored
+// asks nothing, since it may stand above the boundary, where a sub-query has leaves beside those of the statement.
 func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *Rows) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if b.Inner == nil || len(b.viewing) > 0 || sel == nil || s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && semantics.IsBareSelect(sel) {
@@ -82,8 +83,9 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	return b.comparedWithEach(s, t, subject, list)
 }
 
-// answeredTable is a sub-query or WITH query of FROM that aggregates, joined with private rows: it is answered first, and its rows are a list of
-// the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write them; nil: it is something else.
+// answeredTable is a sub-query or WITH query of FROM that aggregates, joined with private rows: it is answered first,
+// and its rows are a list of the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write
+// them; nil: it is something else.
 //
 //	SELECT day, kind, count(*) FROM visits JOIN (SELECT kind AS k, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 5) top ON kind = k GROUP BY 1, 2
 func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Alias, *refuse.Refusal) {

@@ -1,11 +1,11 @@
-// Package bind finds which private rows a SELECT is about: what FROM, JOIN, WHERE, WITH and sub-queries make of the tables of a policy. Each construct of SQL has a
-// file. Of
+// Package bind finds which private rows a SELECT is about: what FROM, JOIN, WHERE, WITH and sub-queries make of the
+// tables of a policy. Each construct of SQL has a file. Of
 //
 //	WITH w AS (SELECT ward, count(*) AS n FROM visits v JOIN people p USING (person_id) GROUP BY ward)
 //	SELECT ward FROM w ORDER BY n DESC LIMIT 3
 //
-// the FROM in WITH is rows of a derived table, one for each visit of a person (join.go), under the names that the statement has for them (relation.go). What is asked of
-// them, here a count by ward, is package aggregate's.
+// the FROM in WITH is rows of a derived table, one for each visit of a person (join.go), under the names that the
+// statement has for them (relation.go). What is asked of them, here a count by ward, is package aggregate's.
 package bind
 
 import (
@@ -42,7 +42,8 @@ type Binder struct {
 	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
 }
 
-// Answering tells what a sub-query came to, or what stands for it until it is answered. Of one that is only explored it tells what is known: nil, nil.
+// Answering tells what a sub-query came to, or what stands for it until it is answered. Of one that is only explored it
+// tells what is known: nil, nil.
 type Answering func(sel *pg.SelectStmt, use Use) (*plans.Answer, *refuse.Refusal)
 
 // Use is what a statement does with what a sub-query came to.
@@ -268,8 +269,8 @@ func IsDistinctOn(sel *pg.SelectStmt) bool {
 	return len(sel.DistinctClause) > 0 && sel.DistinctClause[0].GetNode() != nil
 }
 
-// Project narrows and renames rows as a SELECT without aggregation does. What would pick rows by order, number or chance
-// has no place below a leaf (privacy rule 15).
+// Project narrows and renames rows as a SELECT without aggregation does. What would pick rows by order, number or
+// chance has no place below a leaf (privacy rule 15).
 func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *refuse.Refusal) {
 	if refusal := b.RowPickers(sel, below); refusal != nil {
 		return nil, refusal
@@ -418,7 +419,8 @@ func (b *Binder) RowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	case sel.LimitCount != nil && !ast.IsZero(sel.LimitCount) && !ast.IsNoLimit(sel.LimitCount):
 		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")
 	}
-	// OFFSET $1 with 0 leaves all rows, as Prisma asks for every count. When it is described, the number is not known yet.
+	// OFFSET $1 with 0 leaves all rows, as Prisma asks for every count. When it is described, the number is not known
+	// yet.
 	if n, refusal := b.Whole(sel.LimitOffset, "OFFSET", 0); refusal != nil || n != 0 {
 		return limitedRows.At(ast.Location(sel.LimitOffset), "OFFSET")
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What a name in FROM means. FROM people is a private table, FROM regions a public one, FROM pg_class and FROM dp.tables are relations of
-// the sandbox, and FROM dp.people_made_up the made-up rows of a release.
+// What a name in FROM means. FROM people is a private table, FROM regions a public one, FROM pg_class and FROM
+// dp.tables are relations of the sandbox, and FROM dp.people_made_up the made-up rows of a release.
 
 // Resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
 func (b *Binder) Resolve(v *pg.RangeVar) (private *policy.Table, other plans.Relation, refusal *refuse.Refusal) {

@@ -8,15 +8,16 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A sum of several columns that stands below something else is settled: it becomes a column of its own (Computed), so that
+// A sum of several columns that stands below something else is settled: it becomes a column of its own (Computed), so
+// that
 //
 //	CASE WHEN closed_at - opened_at > interval '1 day' THEN 'late' ELSE 'in time' END
 //
-// reads one column. A comparison is moved over first: l_commitdate < l_receiptdate - 3 is
-// l_commitdate - l_receiptdate < -3. What is only added up stays as it is: the database adds it up term by term (linear.go).
+// reads one column. A comparison is moved over first: l_commitdate < l_receiptdate - 3 is l_commitdate - l_receiptdate
+// < -3. What is only added up stays as it is: the database adds it up term by term (linear.go).
 //
-// That is done only where the columns' cells cannot be looked at together, because there are too many combinations or values
-// vary within them: other expressions are functions of cells that releases hold, and are planned as ever.
+// That is done only where the columns' cells cannot be looked at together, because there are too many combinations or
+// values vary within them: other expressions are functions of cells that releases hold, and are planned as ever.
 
 // Settles gives a translator over the rows a settler. Rows that meet a public list are not the rows' own.
 func (b *Binder) Settles(t *semantics.Translator, r *Rows) *semantics.Translator {

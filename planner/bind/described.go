@@ -57,7 +57,8 @@ func (r *Rows) Shows(column func(at int), key func(k *linear.Key)) {
 	}
 }
 
-// starredWithKeys is starred, and the keys that * or alias.* shows where no row is: those that no column has the name of, and in * none that USING has hidden.
+// starredWithKeys is starred, and the keys that * or alias.* shows where no row is: those that no column has the name
+// of, and in * none that USING has hidden.
 func (r *Rows) starredWithKeys(target *pg.ResTarget, parts []relation) []int {
 	columns := r.starred(target, parts)
 	var list, hidden []int

@@ -14,12 +14,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A sub-query that is counted for each private row, by columns that equal some of that row, is answered first for all rows (ADR 127). Of
+// A sub-query that is counted for each private row, by columns that equal some of that row, is answered first for all
+// rows (ADR 127). Of
 //
 //	SELECT count(*) FROM lines l WHERE l.quantity < (SELECT 0.2 * avg(o.quantity) FROM lines o WHERE o.part = l.part)
 //
-// the averages of all parts are a statement of their own (ADR 117). What was released of it is a list, in which l.part is looked up as in a
-// public table. A sub-query over a public table alone is added up here, and asks nothing.
+// the averages of all parts are a statement of their own (ADR 117). What was released of it is a list, in which l.part
+// is looked up as in a public table. A sub-query over a public table alone is added up here, and asks nothing.
 
 // eachFirst translates such a sub-query; nil, nil: it is another one.
 func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
@@ -85,7 +86,8 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 	return semantics.Node(semantics.FormOther, "coalesce", c, pos, e, other), nil
 }
 
-// groupsFirst has the groups of a sub-query over private rows answered; nil: it is no such sub-query, or nobody answers it here.
+// groupsFirst has the groups of a sub-query over private rows answered; nil: it is no such sub-query, or nobody answers
+// it here.
 func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Table, *EachOf, *refuse.Refusal) {
 	if b.Inner == nil {
 		return nil, nil, nil

@@ -15,9 +15,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// EXISTS and IN over private rows. SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND
-// v.kind = 'x') marks each row of people by whether its unit has such a row of visits: a column of a derived table, and so a
-// condition like any other.
+// EXISTS and IN over private rows. SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id
+// = p.person_id AND v.kind = 'x') marks each row of people by whether its unit has such a row of visits: a column of a
+// derived table, and so a condition like any other.
 
 // aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
 // not. Nil, nil: the node says nothing of keys.
@@ -47,7 +47,8 @@ func (b *Binder) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 	return nil, nil
 }
 
-// keyIsNull asks of a key that is not the unit's, and is never shown, whether a row has one: payment_method_id IS NULL. Nil: the node asks something else.
+// keyIsNull asks of a key that is not the unit's, and is never shown, whether a row has one: payment_method_id IS NULL.
+// Nil: the node asks something else.
 func (b *Binder) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	test := n.GetNullTest()
 	if test == nil || r.MeetsList() {
@@ -68,8 +69,8 @@ func (b *Binder) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 	return e, nil
 }
 
-// Present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without one
-// are units.
+// Present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without
+// one are units.
 func (r *Rows) Present(k *linear.Key, pos int) *semantics.Expr {
 	if k.Present == 0 && r.KeyColumn(k).Unit && derived.NullableUnit(r.Table) { // it has a row of its unit: itself
 		return semantics.ColumnExpr(r.mark(&derived.Marked{Other: r.Table}, nil), policy.Bool, -1, pos)
@@ -95,8 +96,8 @@ func isTrue(e *semantics.Expr, pos int) *semantics.Expr {
 	return out
 }
 
-// equalPresent says of two keys that are equal in each row where neither is NULL that they are: true, and NULL in the other
-// rows, so that NOT (a.u = b.u) holds in none.
+// equalPresent says of two keys that are equal in each row where neither is NULL that they are: true, and NULL in the
+// other rows, so that NOT (a.u = b.u) holds in none.
 func (r *Rows) equalPresent(l, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
 	t := &semantics.Translator{}
 	out := r.Present(l, pos)
@@ -114,9 +115,9 @@ func (r *Rows) equalPresent(l, k *linear.Key, pos int) (*semantics.Expr, *refuse
 	return t.Junction(semantics.FormOr, pos, out, semantics.ConstantExpr(nil, policy.Bool, pos))
 }
 
-// elsewhere translates key IN (SELECT key FROM …) and EXISTS (SELECT … WHERE key = key): whether the unit has such rows in
-// another private table. Other sub-queries are translated as they are elsewhere. IN is NULL where its key is, unless it must
-// hold, where false is as good: NOT IN holds then for no row whose key is NULL.
+// elsewhere translates key IN (SELECT key FROM …) and EXISTS (SELECT … WHERE key = key): whether the unit has such rows
+// in another private table. Other sub-queries are translated as they are elsewhere. IN is NULL where its key is, unless
+// it must hold, where false is as good: NOT IN holds then for no row whose key is NULL.
 func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
@@ -171,16 +172,17 @@ func (b *Binder) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos i
 	return t.Junction(semantics.FormOr, pos, found, absent)
 }
 
-// SaysPartner says of a key on the right of an outer join, which is taken to be NULL just where a row has no partner, that it is: the unit's is so, and one that the
-// join equates. Of another, a payment's card, rows that have a partner may lack it too.
+// SaysPartner says of a key on the right of an outer join, which is taken to be NULL just where a row has no partner,
+// that it is: the unit's is so, and one that the join equates. Of another, a payment's card, rows that have a partner
+// may lack it too.
 func (b *Binder) SaysPartner(r *Rows, k *linear.Key) {
 	if k.Present > 0 && !r.KeyColumn(k).Unit && !slices.ContainsFunc(r.equal, func(e [2]int) bool { return e[0] == k.At || e[1] == k.At }) {
 		b.Notes.Add(k.Name + " is taken to be NULL where a row has no partner, and nowhere else")
 	}
 }
 
-// Known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself. A row that names no unit meets none,
-// which is said.
+// Known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row
+// itself. A row that names no unit meets none, which is said.
 func (b *Binder) Known(r *Rows, k *linear.Key, pos int) *semantics.Expr {
 	if derived.NullableUnit(r.Table) {
 		b.Notes.Add("in rows of " + r.Table.Name + " that name no " + r.Table.Dataset.Unit.Name + " " + k.Name + " is taken to be NULL")
@@ -200,7 +202,8 @@ func unmarked(t *policy.Table) *policy.Table {
 	}
 }
 
-// mark adds the column of a Marked of the rows once, and returns its position. What it says depends on no other mark of the row.
+// mark adds the column of a Marked of the rows once, and returns its position. What it says depends on no other mark of
+// the row.
 func (r *Rows) mark(m *derived.Marked, on []equation) int {
 	canon := string(predicate.Encode(derived.EncodeEquals(m.Other.Fingerprint(), equals(unmarked(r.Table), m.Other, on)), m.Where))
 	for _, have := range r.marks {
@@ -215,7 +218,8 @@ func (r *Rows) mark(m *derived.Marked, on []equation) int {
 	return at
 }
 
-// Become gives the rows another table whose first columns and whose first keys are those of the present one, so that what is in sight keeps its positions.
+// Become gives the rows another table whose first columns and whose first keys are those of the present one, so that
+// what is in sight keeps its positions.
 func (r *Rows) Become(t *policy.Table) {
 	r.Table = t
 	if r.asked != nil {

@@ -14,14 +14,15 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The first rows of each unit, by a number that a window function gives them (windows.go): DISTINCT ON, and WHERE n <= 3 over a row_number.
+// The first rows of each unit, by a number that a window function gives them (windows.go): DISTINCT ON, and WHERE n <=
+// 3 over a row_number.
 
 // ranked gives rows what a SELECT says by window functions, and by DISTINCT ON, whose rows are those that are first: of
 //
 //	SELECT DISTINCT ON (person_id) person_id, ward FROM visits ORDER BY person_id, day
 //
-// those whose row_number() OVER (PARTITION BY person_id ORDER BY day) is 1. It returns the conditions that are left: the others have
-// chosen the rows that the functions see.
+// those whose row_number() OVER (PARTITION BY person_id ORDER BY day) is 1. It returns the conditions that are left:
+// the others have chosen the rows that the functions see.
 func (b *Binder) ranked(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, calls []*pg.Node) (map[*pg.FuncCall]*semantics.Expr, []*semantics.Expr, *refuse.Refusal) {
 	if !IsDistinctOn(sel) {
 		values, refusal := b.windowsOf(r, sel, where, calls)
@@ -65,7 +66,8 @@ func (b *Binder) ranked(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, ca
 	return values, []*semantics.Expr{semantics.Node(semantics.FormCompare, "=", s, pos, values[f], one)}, nil
 }
 
-// outputOf is the output that an item of ORDER BY or DISTINCT ON names by its place or name; another item is what it is.
+// outputOf is the output that an item of ORDER BY or DISTINCT ON names by its place or name; another item is what it
+// is.
 func outputOf(sel *pg.SelectStmt, n *pg.Node) *pg.Node {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil {
 		if i := int(c.GetIval().Ival); i >= 1 && i <= len(sel.TargetList) {
@@ -85,8 +87,8 @@ func outputOf(sel *pg.SelectStmt, n *pg.Node) *pg.Node {
 // maxNumbers is how many values of a row_number are looked at to find those that a condition leaves.
 const maxNumbers = 1 << 14
 
-// First narrows rows to those that a condition on their row_number within the unit leaves: WHERE n = 1 leaves one row a unit, whose
-// noise is then that of one row. Conditions stay where they are, and hold of all that are left.
+// First narrows rows to those that a condition on their row_number within the unit leaves: WHERE n = 1 leaves one row a
+// unit, whose noise is then that of one row. Conditions stay where they are, and hold of all that are left.
 func (r *Rows) First(where []*semantics.Expr) {
 	w, ok := r.Table.Derived.(*derived.Windowed)
 	if !ok || w.First > 0 || w.From.MaxRowsPerUnit > maxNumbers {

@@ -16,8 +16,8 @@ import (
 //
 //	(SELECT person_id, day FROM web GROUP BY 1, 2) w FULL JOIN (SELECT person_id, day FROM shop GROUP BY 1, 2) s ON s.person_id = w.person_id AND s.day_key = w.day_key
 //
-// are those of the LEFT JOIN, and below them those of s whose unit has no such row of w, with NULL in w's columns: a United of a Paired and of a Marked, with two columns that say which
-// sides a row has.
+// are those of the LEFT JOIN, and below them those of s whose unit has no such row of w, with NULL in w's columns: a
+// United of a Paired and of a Marked, with two columns that say which sides a row has.
 
 // full makes these rows. Keys are equated by on; the conditions are those of ON that are none.
 func (b *Binder) full(on []equation, left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr, j joining) (*Rows, *refuse.Refusal) {
@@ -76,8 +76,9 @@ func (b *Binder) full(on []equation, left, right *Rows, quals []*pg.Node, onLeft
 	return out.ofBoth(left, right, j)
 }
 
-// closed are the rows without the columns whose values nobody declared, of which a union's domain would say that no row has a value that the statement
-// does not name below it. What shows one by another name, or what is asked of one, is refused.
+// closed are the rows without the columns whose values nobody declared, of which a union's domain would say that no row
+// has a value that the statement does not name below it. What shows one by another name, or what is asked of one, is
+// refused.
 func (r *Rows) closed() (*Rows, *refuse.Refusal) {
 	own, at := *r, make([]int, len(r.names)+1)
 	own.names, own.exprs, own.parts, own.hidden = nil, nil, slices.Clone(r.parts), nil
@@ -117,7 +118,8 @@ func noneOf(conditions []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Ref
 	return t.Not(isTrue(all, pos))
 }
 
-// sidesUnited puts the pairs, and the right rows without a partner, below one another: what the sides show of their columns, then whether a row has a left and a right side.
+// sidesUnited puts the pairs, and the right rows without a partner, below one another: what the sides show of their
+// columns, then whether a row has a left and a right side.
 func sidesUnited(u *derived.United, pairs *policy.Table, left, right *Rows, alone *policy.Table) (*Rows, []policy.Type) {
 	out, types := &Rows{pos: left.pos}, []policy.Type(nil)
 	pair, rest := &u.Branches[0], &u.Branches[1]
@@ -150,7 +152,8 @@ func sidesUnited(u *derived.United, pairs *policy.Table, left, right *Rows, alon
 	return out, types
 }
 
-// ofBoth names what is in sight of both sides. Of their keys these are the units', where both have them, each where its side has a row; what USING equates is there in any row.
+// ofBoth names what is in sight of both sides. Of their keys these are the units', where both have them, each where its
+// side has a row; what USING equates is there in any row.
 func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	last := len(out.Table.Columns)
 	isUnit := func(r *Rows, k linear.Key) bool { return len(out.Table.Keys) > 0 && r.KeyColumn(&k).Unit }

@@ -13,11 +13,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// Sub-queries whose groups lie within a unit. In SELECT avg(s) FROM (SELECT person_id, sum(price) AS s FROM visits GROUP BY person_id) t the
-// sub-query has one row for each unit, which is as private as any row: a derived table, over which the SELECT above is asked.
+// Sub-queries whose groups lie within a unit. In SELECT avg(s) FROM (SELECT person_id, sum(price) AS s FROM visits
+// GROUP BY person_id) t the sub-query has one row for each unit, which is as private as any row: a derived table, over
+// which the SELECT above is asked.
 
-// unitRows binds a sub-query whose groups lie within a unit: SELECT person_id, sum(x) s FROM visits GROUP BY person_id. Its
-// rows are private, and counted above.
+// unitRows binds a sub-query whose groups lie within a unit: SELECT person_id, sum(x) s FROM visits GROUP BY person_id.
+// Its rows are private, and counted above.
 type unitRows struct {
 	unitAggregates
 	u     *derived.PerUnit
@@ -68,9 +69,9 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 	}
 }
 
-// withinUnits tells groups of which each is of one unit's rows: by a key that says whose a row is. A key that does not, and is a column too
-// (a product's number), is grouped by as columns are; one that is never shown (a ticket's) makes groups of what each unit has of it,
-// which is said.
+// withinUnits tells groups of which each is of one unit's rows: by a key that says whose a row is. A key that does not,
+// and is a column too (a product's number), is grouped by as columns are; one that is never shown (a ticket's) makes
+// groups of what each unit has of it, which is said.
 func (g *unitRows) withinUnits(items []*pg.Node) bool {
 	var hidden *linear.Key
 	for _, n := range items {
@@ -167,7 +168,8 @@ func (b *Binder) unitKey(r *Rows, e *semantics.Expr) (derived.UnitKey, *refuse.R
 	return k, refusal
 }
 
-// derive binds what the SELECT shows, and makes the table of its rows. It returns nil, nil if these have got further columns since their groups were bound.
+// derive binds what the SELECT shows, and makes the table of its rows. It returns nil, nil if these have got further
+// columns since their groups were bound.
 func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	out := &Rows{pos: g.source.pos}
 	var outputs []int // columns and keys

@@ -14,8 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Joins of private tables. FROM visits v JOIN people p ON p.person_id = v.person_id AND v.price > 10 pairs rows of the same unit: the
-// equation of keys is what makes it a join, the rest of ON are conditions on the side that they read, or on the pair.
+// Joins of private tables. FROM visits v JOIN people p ON p.person_id = v.person_id AND v.price > 10 pairs rows of the
+// same unit: the equation of keys is what makes it a join, the rest of ON are conditions on the side that they read, or
+// on the pair.
 
 // joining is how two relations of FROM are joined.
 type joining struct {
@@ -177,8 +178,8 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	return out, nil
 }
 
-// unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes them:
-// in a LEFT JOIN b ON b.u = a.u JOIN c ON c.u = b.u a row of a without a partner in b has none in c.
+// unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes
+// them: in a LEFT JOIN b ON b.u = a.u JOIN c ON c.u = b.u a row of a without a partner in b has none in c.
 func unitsPresent(units [][2]*linear.Key, pos int) (onLeft, onRight []*semantics.Expr) {
 	add := func(list []*semantics.Expr, k *linear.Key) []*semantics.Expr {
 		if k.Present == 0 {
@@ -238,10 +239,11 @@ func equate(left, right *Rows, j joining) (units [][2]*linear.Key, on []equation
 	return units, on, rest, nil
 }
 
-// alongUnit says what keys leave out that are equated where no units are. Rows of one unit alone are ever put together, so
-// lines a JOIN lines b ON a.product_id = b.product_id counts a part of its pairs, which is said; in payments p JOIN rentals r ON
-// r.rental_id = p.rental_id it is all of them as long as customers pay for their own rentals, which no constraint says. Equating
-// the unit with what is none, or nothing at all, joins other rows than those of one unit by its very words, and is refused.
+// alongUnit says what keys leave out that are equated where no units are. Rows of one unit alone are ever put together,
+// so lines a JOIN lines b ON a.product_id = b.product_id counts a part of its pairs, which is said; in payments p JOIN
+// rentals r ON r.rental_id = p.rental_id it is all of them as long as customers pay for their own rentals, which no
+// constraint says. Equating the unit with what is none, or nothing at all, joins other rows than those of one unit by
+// its very words, and is refused.
 func (b *Binder) alongUnit(on []equation, l, r *Rows, pos int) *refuse.Refusal {
 	left, right := l.Table, r.Table
 	equal := equals(left, right, on)
@@ -259,15 +261,17 @@ func (b *Binder) alongUnit(on []equation, l, r *Rows, pos int) *refuse.Refusal {
 	return nil
 }
 
-// LeavesOut says of rows that name no unit, and count each (null_unit: each), that they are not there where units are looked at.
+// LeavesOut says of rows that name no unit, and count each (null_unit: each), that they are not there where units are
+// looked at.
 func (b *Binder) LeavesOut(t *policy.Table, where string) {
 	if derived.NullableUnit(t) {
 		b.Notes.Add("rows of " + t.Name + " that name no " + t.Dataset.Unit.Name + " are left out where " + where)
 	}
 }
 
-// sameUnit tells whether rows that share two keys are of one unit: both keys are the unit's, or hold the values of one key through
-// which units are found, as in lines l JOIN orders o ON l.order_id = o.order_id where lines find their customer by their order.
+// sameUnit tells whether rows that share two keys are of one unit: both keys are the unit's, or hold the values of one
+// key through which units are found, as in lines l JOIN orders o ON l.order_id = o.order_id where lines find their
+// customer by their order.
 func sameUnit(l, r *policy.Column) bool {
 	return l.Unit && r.Unit || l.Origin() == r.Origin() && l.TellsUnit()
 }
@@ -275,7 +279,8 @@ func sameUnit(l, r *policy.Column) bool {
 // equalKeys reads key = key, one of each side; nil: the node is something else.
 func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 	e := n.GetAExpr()
-	// Of units that are not NULL, a IS NOT DISTINCT FROM b is a = b; rows whose unit is NULL are not there. So Tableau joins what it computes by customer.
+	// Of units that are not NULL, a IS NOT DISTINCT FROM b is a = b; rows whose unit is NULL are not there. So Tableau
+	// joins what it computes by customer.
 	same := e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT
 	if e == nil || !same && e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
 		return nil, nil
@@ -290,8 +295,8 @@ func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 	return nil, nil
 }
 
-// outerConditions folds the conditions of an outer join, with those already known: on its right rows, and on the left rows
-// that find partners.
+// outerConditions folds the conditions of an outer join, with those already known: on its right rows, and on the left
+// rows that find partners.
 func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr) *refuse.Refusal {
 	for _, e := range right.exprs {
 		if e.Form != semantics.FormColumn {
@@ -329,8 +334,8 @@ func (b *Binder) ofSides(left, right *Rows, quals []*pg.Node, onLeft, onRight []
 	return onLeft, onRight, nil
 }
 
-// inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no column
-// is one that may be equated, and nothing else: ON l.order_id = r.order_id AND l.line_no = 2.
+// inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no
+// column is one that may be equated, and nothing else: ON l.order_id = r.order_id AND l.line_no = 2.
 func inSight(n *pg.Node, left, right *Rows) (refusal *refuse.Refusal) {
 	ast.Holds(n, func(n *pg.Node) bool {
 		names := ast.Strings(n.GetColumnRef().GetFields())

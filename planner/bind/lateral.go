@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A LATERAL sub-query that aggregates rows of the unit of the row that it stands beside has one row for each of them, whose values are
-// sub-queries over that unit (unit_value.go):
+// A LATERAL sub-query that aggregates rows of the unit of the row that it stands beside has one row for each of them,
+// whose values are sub-queries over that unit (unit_value.go):
 //
 //	SELECT p.sex, avg(q.n) FROM people p, LATERAL (SELECT count(*) AS n, sum(v.price) AS paid FROM visits v WHERE v.person_id = p.person_id) q GROUP BY 1
 //

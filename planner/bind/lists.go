@@ -12,13 +12,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Lists that a statement writes itself, as public tables (docs/adr/0122): calendars, VALUES, and projections of public tables. Of
+// Lists that a statement writes itself, as public tables (docs/adr/0122): calendars, VALUES, and projections of public
+// tables. Of
 //
 //	SELECT d.day, count(v.person_id) FROM generate_series(date '2025-01-01', date '2025-01-31', interval '1 day') d(day)
 //	LEFT JOIN visits v ON v.day = d.day::date GROUP BY 1
 //
-// the series is a table of 31 rows, which are matched with the cells of v.day when the statement is planned, as the rows of any public
-// table are (matchjoin.go).
+// the series is a table of 31 rows, which are matched with the cells of v.day when the statement is planned, as the
+// rows of any public table are (matchjoin.go).
 
 // maxListRows bounds a list that is a table.
 const maxListRows = 1 << 14
@@ -55,7 +56,8 @@ func (b *Binder) keep(t *policy.Table, rows [][]policy.Value, released *plans.An
 	b.Context.Public = lookup.Beside(b.Context.Public, t, rows, released)
 }
 
-// times fills a list with a series of moments. PostgreSQL's has no form for dates: they are moments of the session's zone.
+// times fills a list with a series of moments. PostgreSQL's has no form for dates: they are moments of the session's
+// zone.
 func (b *Binder) times(list *Candidates, f *pg.FuncCall, ends []*semantics.Expr) (*Candidates, *refuse.Refusal) {
 	if len(ends) != 3 {
 		return nil, refuse.UnknownFunction.At(int(f.Location), "generate_series")

@@ -14,9 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Joins with a public table of which a private row may match several rows, or whose own rows stay: SELECT r.name, count(p.age) FROM ranges r
-// LEFT JOIN people p ON p.age BETWEEN r.low AND r.high GROUP BY 1. Which rows match is a function of the cells of p.age, evaluated
-// when the statement is planned.
+// Joins with a public table of which a private row may match several rows, or whose own rows stay: SELECT r.name,
+// count(p.age) FROM ranges r LEFT JOIN people p ON p.age BETWEEN r.low AND r.high GROUP BY 1. Which rows match is a
+// function of the cells of p.age, evaluated when the statement is planned.
 
 // matcher joins private rows with such a table.
 type matcher struct {
@@ -131,8 +131,8 @@ func (m *matcher) conditions() *refuse.Refusal {
 	return nil
 }
 
-// meetOrMatch joins rows with a list that no equation ties to them: side by side, where the SELECT allows that, else row by
-// row.
+// meetOrMatch joins rows with a list that no equation ties to them: side by side, where the SELECT allows that, else
+// row by row.
 func (b *Binder) meetOrMatch(from *Rows, n *pg.Node, scope *Scope, how joining, match func() (*Rows, *refuse.Refusal)) (*Rows, *refuse.Refusal) {
 	out, refusal := b.meet(from, n, scope, how)
 	if refusal != nil {
@@ -145,8 +145,8 @@ func (b *Binder) meetOrMatch(from *Rows, n *pg.Node, scope *Scope, how joining, 
 	return out, nil
 }
 
-// rowByRow are the rows as they match a list one by one; others are as they are. Done is what cannot be done with rows that
-// meet a list.
+// rowByRow are the rows as they match a list one by one; others are as they are. Done is what cannot be done with rows
+// that meet a list.
 func (r *Rows) rowByRow(done string) (*Rows, *refuse.Refusal) {
 	switch {
 	case r.fan == nil:

@@ -10,11 +10,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// A sub-query over private rows that is counted for each row of a public table, by a column that equals one of that row, is one question for all of them:
+// A sub-query over private rows that is counted for each row of a public table, by a column that equals one of that
+// row, is one question for all of them:
 //
 //	SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r
 //
-// counts by ward, and each row of regions reads its own: (SELECT t.value FROM (SELECT v.ward AS key_1, count(*) AS value FROM visits v GROUP BY v.ward) t WHERE t.key_1 = r.code).
+// counts by ward, and each row of regions reads its own: (SELECT t.value FROM (SELECT v.ward AS key_1, count(*) AS
+// value FROM visits v GROUP BY v.ward) t WHERE t.key_1 = r.code).
 
 // EachOf is such a sub-query as groups: one for each value of the columns that it equates with the row around it.
 type EachOf struct {
@@ -23,8 +25,9 @@ type EachOf struct {
 	Else   *pg.Node       // what it is where there are no rows, a constant; nil: NULL
 }
 
-// forEach reads a sub-query over rows as groups, nil: it is another one. What must hold of a row around it beside the sub-query, by the column that is equated alone, narrows the
-// groups too: conditions are the conjuncts of the WHERE clause that it stands in.
+// forEach reads a sub-query over rows as groups, nil: it is another one. What must hold of a row around it beside the
+// sub-query, by the column that is equated alone, narrows the groups too: conditions are the conjuncts of the WHERE
+// clause that it stands in.
 func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	target := sel.TargetList[0].GetResTarget().GetVal()
 	out := &EachOf{}
@@ -97,8 +100,9 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 	return forEach(sel, from, conditions), nil
 }
 
-// GroupsOfEach is the alias of the groups in what ForEach makes, and ValueOfEach their value. What stands around the sub-query is compared with them within
-// it, where a name of theirs would hide one of the rows around: x(value) is what people call a list.
+// GroupsOfEach is the alias of the groups in what ForEach makes, and ValueOfEach their value. What stands around the
+// sub-query is compared with them within it, where a name of theirs would hide one of the rows around: x(value) is what
+// people call a list.
 const (
 	GroupsOfEach = "groups of each"
 	ValueOfEach  = GroupsOfEach + " value"
@@ -117,7 +121,8 @@ func AllOf(list []*pg.Node) *pg.Node {
 	return pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, list, -1)
 }
 
-// readsAll tells an expression of which every column is one of these rows, readsNone one of which none is, and some is another's.
+// readsAll tells an expression of which every column is one of these rows, readsNone one of which none is, and some is
+// another's.
 func (r *Rows) readsAll(n *pg.Node) bool {
 	all, some := true, false
 	ast.Holds(n, func(n *pg.Node) bool {

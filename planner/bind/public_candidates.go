@@ -15,13 +15,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Private rows may meet a public list: FROM t, LATERAL (VALUES ('apple', apple), ('banana', banana)) v(fruit, likes), or
-// FROM prices p JOIN bids b ON b.bid >= p.price. Each row then counts once for each candidate of the list that it meets,
-// which is a counter for each candidate (docs/adr/0020): the private database never sees the list, and how far a unit
-// moves the counters is known. So such rows may only be grouped by the candidates; they pass through no sub-query.
+// Private rows may meet a public list: FROM t, LATERAL (VALUES ('apple', apple), ('banana', banana)) v(fruit, likes),
+// or FROM prices p JOIN bids b ON b.bid >= p.price. Each row then counts once for each candidate of the list that it
+// meets, which is a counter for each candidate (docs/adr/0020): the private database never sees the list, and how far a
+// unit moves the counters is known. So such rows may only be grouped by the candidates; they pass through no sub-query.
 
-// Candidates is a public list that private rows meet. Its columns are constants, or, of LATERAL VALUES, expressions over
-// the private rows.
+// Candidates is a public list that private rows meet. Its columns are constants, or, of LATERAL VALUES, expressions
+// over the private rows.
 type Candidates struct {
 	alias  string
 	names  []string
@@ -32,7 +32,8 @@ type Candidates struct {
 	at     int                 // of the list's columns among the rows' names
 }
 
-// Alias is the name of the list in FROM, Len how many candidates it has, and Where the conditions of the join for one of them.
+// Alias is the name of the list in FROM, Len how many candidates it has, and Where the conditions of the join for one
+// of them.
 func (c *Candidates) Alias() string                         { return c.alias }
 func (c *Candidates) Len() int                              { return len(c.rows) }
 func (c *Candidates) Where(candidate int) []*semantics.Expr { return c.where[candidate] }
@@ -149,7 +150,8 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*Candidates
 	return list, nil
 }
 
-// Series are the columns of a function in FROM, generate_series or unnest of constants, and its name there; nil: it is another, or has more rows than a list may have.
+// Series are the columns of a function in FROM, generate_series or unnest of constants, and its name there; nil: it is
+// another, or has more rows than a list may have.
 func (b *Binder) Series(n *pg.Node) (alias string, columns []plans.OutColumn) {
 	list, refusal := b.candidatesOf(nil, n, nil)
 	if list == nil || refusal != nil {

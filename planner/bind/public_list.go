@@ -16,9 +16,9 @@ import (
 )
 
 // A sub-query over one public table, in a condition on private rows, is a list that is known when the query is planned:
-// x IN (SELECT y FROM public …) is x IN (values), and EXISTS, or what reads the rows around it, is a condition on these for
-// each public row, joined by OR. One that is a value, as in month = (SELECT DISTINCT month FROM days WHERE …), is that value. The private
-// database sees nothing of it.
+// x IN (SELECT y FROM public …) is x IN (values), and EXISTS, or what reads the rows around it, is a condition on these
+// for each public row, joined by OR. One that is a value, as in month = (SELECT DISTINCT month FROM days WHERE …), is
+// that value. The private database sees nothing of it.
 
 // Bounds of what such a sub-query may come to.
 const (
@@ -237,8 +237,8 @@ func (l *listed) anyRow(subject *semantics.Expr, value *pg.Node) (*semantics.Exp
 	return out, nil
 }
 
-// oneRow is the condition for one public row: that it is among those of the sub-query, which is never NULL, and its value's
-// equality.
+// oneRow is the condition for one public row: that it is among those of the sub-query, which is never NULL, and its
+// value's equality.
 func (l *listed) oneRow(t *semantics.Translator, subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	branch := semantics.ConstantExpr(true, policy.Bool, l.pos)
 	for i, n := range l.linked {

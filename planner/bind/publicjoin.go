@@ -13,9 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A public table whose key is unique is a function of the key: joined to private rows, its columns are functions of cells,
-// evaluated when the query is planned. The private database sees nothing of it and sensitivities stay as they are. Others
-// are matched row by row (matchjoin.go).
+// A public table whose key is unique is a function of the key: joined to private rows, its columns are functions of
+// cells, evaluated when the query is planned. The private database sees nothing of it and sensitivities stay as they
+// are. Others are matched row by row (matchjoin.go).
 
 // publicTable finds the public table that an item of FROM names.
 func (b *Binder) publicTable(n *pg.Node, scope *Scope) (t *policy.Table, alias *pg.Alias) {
@@ -157,7 +157,8 @@ func (l *lookedUp) restricted(out *Rows, rest []*pg.Node, j joining) (*Rows, *re
 	return out, nil
 }
 
-// constants are private rows beside the one row of a table, as in people, (SELECT avg(income) AS a FROM people) q; nil: it has several, or none.
+// constants are private rows beside the one row of a table, as in people, (SELECT avg(income) AS a FROM people) q; nil:
+// it has several, or none.
 func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
 	rows, _ := l.b.Context.Public.Rows(t)
 	rows, refusal := l.Filtered(rows)
@@ -187,8 +188,8 @@ func (b *Binder) lookedUp(public *Rows, t *policy.Table) *lookedUp {
 	return &lookedUp{b, public, lookup.Keyed{Public: b.Context.Public, Env: b.Env, Table: t, Pos: public.pos}}
 }
 
-// conditions takes the join's conditions apart: equations of a public column with a private expression, conditions on the
-// public columns alone, and the rest.
+// conditions takes the join's conditions apart: equations of a public column with a private expression, conditions on
+// the public columns alone, and the rest.
 func (l *lookedUp) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *refuse.Refusal) {
 	for _, name := range j.using {
 		key, refusal := l.public.Column([]string{name}, j.pos)

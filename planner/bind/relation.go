@@ -13,12 +13,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Private rows as FROM sees them. FROM (SELECT age AS years FROM people WHERE active) t are the rows of people, with a column years and
-// the condition active: names are looked up here, and what stands below is pulled up into one question.
+// Private rows as FROM sees them. FROM (SELECT age AS years FROM people WHERE active) t are the rows of people, with a
+// column years and the condition active: names are looked up here, and what stands below is pulled up into one
+// question.
 
 // Rows are private rows as a FROM sees them: one table, of the policy or derived, narrowed by conditions and renamed or
-// computed column by column. Projections and filters are pulled up into the leaf, so a nested SELECT asks what the flat one
-// asks.
+// computed column by column. Projections and filters are pulled up into the leaf, so a nested SELECT asks what the flat
+// one asks.
 type Rows struct {
 	Table          *policy.Table
 	parts          []relation // the names in sight, in the order of FROM
@@ -42,8 +43,8 @@ type Rows struct {
 	pos            int
 }
 
-// relation is one name in FROM and the columns and keys that it brings, as ranges of names and keys. It is empty of the keys that FULL JOIN … USING makes of both
-// sides'.
+// relation is one name in FROM and the columns and keys that it brings, as ranges of names and keys. It is empty of the
+// keys that FULL JOIN … USING makes of both sides'.
 type relation struct {
 	alias          string
 	plain          *policy.Table // the table itself, which may be named with its schema; nil: anything else
@@ -62,17 +63,19 @@ type mark struct {
 	column int
 }
 
-// Names are the columns' names, Exprs what each of them is over the table's columns, Where the conditions that narrow the rows, and Pos
-// is where the statement names them.
+// Names are the columns' names, Exprs what each of them is over the table's columns, Where the conditions that narrow
+// the rows, and Pos is where the statement names them.
 func (r *Rows) Names() []string          { return r.names }
 func (r *Rows) Exprs() []*semantics.Expr { return r.exprs }
 func (r *Rows) Where() []*semantics.Expr { return r.where }
 func (r *Rows) Pos() int                 { return r.pos }
 
-// Preserved is the position, counted from 1, of the column that says which public row a row is, where public rows without a private one are among them; 0: none are.
+// Preserved is the position, counted from 1, of the column that says which public row a row is, where public rows
+// without a private one are among them; 0: none are.
 func (r *Rows) Preserved() int { return r.preserved }
 
-// AskedBy are the rows as a question is about them: where they get another table, the question does. Of nil they are no question's.
+// AskedBy are the rows as a question is about them: where they get another table, the question does. Of nil they are no
+// question's.
 func (r *Rows) AskedBy(q *linear.Question) *Rows {
 	out := *r
 	out.asked = q
@@ -144,7 +147,8 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 	return &out, nil
 }
 
-// renamed gives the outputs of a SELECT, keys among them, other names: FROM (SELECT person_id, count(*) …) AS t (person, n).
+// renamed gives the outputs of a SELECT, keys among them, other names: FROM (SELECT person_id, count(*) …) AS t
+// (person, n).
 func (r *Rows) renamed(names []string) {
 	r.names, r.keys = slices.Clone(r.names), slices.Clone(r.keys)
 	column, key := 0, 0
@@ -296,7 +300,8 @@ func (r *Rows) IsKeyOnly(n *pg.Node) bool {
 	return refusal != nil
 }
 
-// on returns that a relation has a row where a column is true, as an outer join says of a side of it; nil if it may have none there too.
+// on returns that a relation has a row where a column is true, as an outer join says of a side of it; nil if it may
+// have none there too.
 func (p relation) on(column int) *semantics.Expr {
 	if p.present != always {
 		return nil
@@ -304,8 +309,8 @@ func (p relation) on(column int) *semantics.Expr {
 	return semantics.ColumnExpr(column, policy.Bool, -1, -1)
 }
 
-// Whole returns whether a node's relation has a row, of a node that is a whole row, as p is in count(p) FROM people p; nil of another, or where that is not known.
-// A row is not NULL, whatever is in it.
+// Whole returns whether a node's relation has a row, of a node that is a whole row, as p is in count(p) FROM people p;
+// nil of another, or where that is not known. A row is not NULL, whatever is in it.
 func (r *Rows) Whole(n *pg.Node) *semantics.Expr {
 	fields := ast.Strings(n.GetColumnRef().GetFields())
 	if len(fields) != 1 || slices.Contains(r.names, fields[0]) || slices.ContainsFunc(r.keys, func(k linear.Key) bool { return k.Name == fields[0] }) {
@@ -342,8 +347,8 @@ func (r *Rows) named(words []string) []relation {
 	return found
 }
 
-// named gives the rows of a sub-query its name. A literal without a type is text there, whatever it is compared with outside, as FROM (SELECT '1' AS a, …) AS s; before, as a
-// part of UNION, it becomes what the other parts have.
+// named gives the rows of a sub-query its name. A literal without a type is text there, whatever it is compared with
+// outside, as FROM (SELECT '1' AS a, …) AS s; before, as a part of UNION, it becomes what the other parts have.
 func (b *Binder) named(r *Rows, a *pg.Alias) (*Rows, *refuse.Refusal) {
 	out, refusal := r.aliased(a)
 	if refusal != nil {

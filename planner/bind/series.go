@@ -11,7 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// generate_series as a public list. FROM generate_series(10, 50, 10) v(n) JOIN people p ON p.age >= v.n has five candidates.
+// generate_series as a public list. FROM generate_series(10, 50, 10) v(n) JOIN people p ON p.age >= v.n has five
+// candidates.
 
 // seriesCandidates are the values of generate_series, or of unnest of an array; nil for other functions.
 func (b *Binder) seriesCandidates(f *pg.FuncCall) (*Candidates, *refuse.Refusal) {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// What a SELECT shows, and what GROUP BY means by it. SELECT *, age / 10 AS decade FROM people shows each column of people, then decade, which GROUP BY decade
-// and GROUP BY 8 name.
+// What a SELECT shows, and what GROUP BY means by it. SELECT *, age / 10 AS decade FROM people shows each column of
+// people, then decade, which GROUP BY decade and GROUP BY 8 name.
 
 // Target is one output column.
 type Target struct {
@@ -19,8 +19,9 @@ type Target struct {
 	Node  *pg.Node
 }
 
-// Targets are the output columns of a SELECT over the rows, with * written out. The keys that catalogs list are among them: SELECT DISTINCT * FROM visits tells
-// rows of two people apart, and so is refused, where the names and times alone would be groups of both.
+// Targets are the output columns of a SELECT over the rows, with * written out. The keys that catalogs list are among
+// them: SELECT DISTINCT * FROM visits tells rows of two people apart, and so is refused, where the names and times
+// alone would be groups of both.
 func (r *Rows) Targets(sel *pg.SelectStmt) (targets []Target) {
 	for _, n := range sel.TargetList {
 		t := n.GetResTarget()
@@ -58,7 +59,8 @@ func (r *Rows) unstarred(sel *pg.SelectStmt) *pg.SelectStmt {
 		LimitOption: sel.LimitOption, LockingClause: sel.LockingClause, WithClause: sel.WithClause, Op: sel.Op}
 }
 
-// GroupItem finds the expression that an item of GROUP BY stands for: an output column by its position, or by its name where no column of the rows has it.
+// GroupItem finds the expression that an item of GROUP BY stands for: an output column by its position, or by its name
+// where no column of the rows has it.
 func (r *Rows) GroupItem(n *pg.Node, targets []Target) (*pg.Node, *refuse.Refusal) {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
 		i := int(c.GetIval().Ival)

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// UNION ALL of rows of one table. SELECT n, count(*) FROM (SELECT age AS n FROM people UNION ALL SELECT kids FROM people) t GROUP BY n counts each row
-// once for each branch, as a list of two candidates that it meets.
+// UNION ALL of rows of one table. SELECT n, count(*) FROM (SELECT age AS n FROM people UNION ALL SELECT kids FROM
+// people) t GROUP BY n counts each row once for each branch, as a list of two candidates that it meets.
 
 // UnionAll returns a UNION ALL that nothing else is done to.
 func UnionAll(sel *pg.SelectStmt) *pg.SelectStmt {

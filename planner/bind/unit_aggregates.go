@@ -14,8 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// unitAggregates binds aggregates over rows of one unit: over all of them, sum(price) of SELECT person_id, sum(price) FROM visits GROUP BY person_id, or over
-// those of a window's frame, sum(price) OVER (PARTITION BY person_id ORDER BY day).
+// unitAggregates binds aggregates over rows of one unit: over all of them, sum(price) of SELECT person_id, sum(price)
+// FROM visits GROUP BY person_id, or over those of a window's frame, sum(price) OVER (PARTITION BY person_id ORDER BY
+// day).
 type unitAggregates struct {
 	b      *Binder
 	source *Rows
@@ -95,8 +96,8 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	return g.ofColumn(name, g.source.Table.Columns[arg.Cols[0]], where, pos)
 }
 
-// Filtered writes an aggregate that leaves NULLs out over CASE WHEN p THEN x END as one of x with FILTER (WHERE p), which says the same: how reports turn rows
-// into columns, avg(CASE WHEN concept_id = 5089 THEN value END).
+// Filtered writes an aggregate that leaves NULLs out over CASE WHEN p THEN x END as one of x with FILTER (WHERE p),
+// which says the same: how reports turn rows into columns, avg(CASE WHEN concept_id = 5089 THEN value END).
 func Filtered(f *pg.FuncCall) *pg.FuncCall {
 	if f.AggStar || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 || len(f.Args) != 1 {
 		return f
@@ -122,8 +123,8 @@ func (g *unitAggregates) isKey(n *pg.Node, k *linear.Key) bool {
 	return refusal != nil
 }
 
-// constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),
-// and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
+// constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in
+// all), and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
 func (g *unitAggregates) constantOf(n *pg.Node, t *semantics.Translator) (c, holds *semantics.Expr, refusal *refuse.Refusal) {
 	if holds, refusal = t.IsOne(n); refusal != nil || holds != nil {
 		return semantics.ConstantExpr(int64(1), policy.Int4, ast.Location(n)), holds, refusal
@@ -140,7 +141,8 @@ func (g *unitAggregates) constantOf(n *pg.Node, t *semantics.Translator) (c, hol
 	return c, holds, nil
 }
 
-// sumOfConstant is c times the number of a unit's rows for which it is summed up, NULL where the argument is in all of them.
+// sumOfConstant is c times the number of a unit's rows for which it is summed up, NULL where the argument is in all of
+// them.
 func (g *unitAggregates) sumOfConstant(arg, c, holds *semantics.Expr, where []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
 	counted := slices.Clone(where)
 	if holds != nil {

@@ -14,12 +14,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// A sub-query that aggregates rows of the row's own unit is a value of that row. In SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.person_id
-// = p.person_id AND v.ward = 'A') >= 3 it is the column n of
+// A sub-query that aggregates rows of the row's own unit is a value of that row. In SELECT count(*) FROM people p WHERE
+// (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'A') >= 3 it is the column n of
 //
 //	people p LEFT JOIN (SELECT person_id, count(*) AS n FROM visits v WHERE v.ward = 'A' GROUP BY person_id) t ON t.person_id = p.person_id
 //
-// or 0 where the join finds nothing, as other aggregates are NULL there: a PerUnit and a Paired (ADR 12), which no row of another unit moves.
+// or 0 where the join finds nothing, as other aggregates are NULL there: a PerUnit and a Paired (ADR 12), which no row
+// of another unit moves.
 
 // unitValue is what such a sub-query came to, once it stands among the rows' columns.
 type unitValue struct {
@@ -143,7 +144,8 @@ func groupedBy(sel *pg.SelectStmt, linked []link, own []*pg.Node, calls []*pg.Fu
 	return out
 }
 
-// ofAggregates is an expression over aggregates that are columns from a place on, which are NULL where there are no rows: a count is 0 there.
+// ofAggregates is an expression over aggregates that are columns from a place on, which are NULL where there are no
+// rows: a count is 0 there.
 func (b *Binder) ofAggregates(n *pg.Node, calls []*pg.FuncCall, columns []*semantics.Expr, shift int) (*semantics.Expr, *refuse.Refusal) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "SELECT"}
 	given := map[*pg.Node]*semantics.Expr{}
@@ -167,9 +169,9 @@ func (b *Binder) ofAggregates(n *pg.Node, calls []*pg.FuncCall, columns []*seman
 	return t.Expr(n)
 }
 
-// existsCompared translates EXISTS whose condition compares a column of the sub-query's rows with the row around it, once, beside keys that are equal: EXISTS
-// (SELECT … WHERE o.person_id = v.person_id AND o.day < v.day) says that the least of these days is before v.day, and <> that the least or the largest differs.
-// Nil, nil: it is another one.
+// existsCompared translates EXISTS whose condition compares a column of the sub-query's rows with the row around it,
+// once, beside keys that are equal: EXISTS (SELECT … WHERE o.person_id = v.person_id AND o.day < v.day) says that the
+// least of these days is before v.day, and <> that the least or the largest differs. Nil, nil: it is another one.
 func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
 	sel := s.Subselect.GetSelectStmt()
 	if s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || sel == nil || sel.Larg != nil || IsGrouped(sel) || sel.LimitCount != nil || sel.LimitOffset != nil {
@@ -205,7 +207,8 @@ func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator)
 // extremes are the values of a column of which one compares so with another value where any value of the column does.
 var extremes = map[string][]string{"<": {"min"}, "<=": {"min"}, ">": {"max"}, ">=": {"max"}, "<>": {"min", "max"}}
 
-// compares reads a comparison of a column of a sub-query's rows with an expression over the row around it; nil: it is something else.
+// compares reads a comparison of a column of a sub-query's rows with an expression over the row around it; nil: it is
+// something else.
 func compares(n *pg.Node, around, own *Rows) (column, other *pg.Node, operator string) {
 	e := n.GetAExpr()
 	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Lexpr == nil {
@@ -237,7 +240,8 @@ func ofRows(n *pg.Node, r *Rows) bool {
 	return refusal == nil
 }
 
-// readsOnly tells an expression that reads columns of the rows around it, and none of a sub-query's own, whose names come first.
+// readsOnly tells an expression that reads columns of the rows around it, and none of a sub-query's own, whose names
+// come first.
 func readsOnly(n *pg.Node, around, own *Rows) bool {
 	reads, others := false, false
 	ast.Holds(n, func(n *pg.Node) bool {

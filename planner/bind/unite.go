@@ -21,8 +21,8 @@ import (
 //
 //	SELECT shop, count(*) FROM (SELECT 'web' AS shop, price FROM web_sales UNION ALL SELECT 'store', price FROM store_sales) s GROUP BY shop
 //
-// the sub-query's rows are those of a United. UNION is that and DISTINCT, along the unit; INTERSECT and EXCEPT of units' keys are DISTINCT and a
-// condition on what the unit has elsewhere.
+// the sub-query's rows are those of a United. UNION is that and DISTINCT, along the unit; INTERSECT and EXCEPT of
+// units' keys are DISTINCT and a condition on what the unit has elsewhere.
 
 // setRows are the private rows of a set operation; nil: not all of its branches pass such rows on.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
@@ -187,8 +187,8 @@ func (b *Binder) distinct(r *Rows) (*Rows, *refuse.Refusal) {
 	return b.groups(r, len(r.names), nil, "UNION")
 }
 
-// groups are a unit's rows in groups of what their keys and their first columns are, which are shown, and further targets. What is both a key and a column has one name, and is
-// grouped by as both.
+// groups are a unit's rows in groups of what their keys and their first columns are, which are shown, and further
+// targets. What is both a key and a column has one name, and is grouped by as both.
 func (b *Binder) groups(r *Rows, columns int, targets []*pg.Node, operation string) (*Rows, *refuse.Refusal) {
 	sel, own := &pg.SelectStmt{}, *r
 	own.names, own.keys = slices.Clone(r.names), slices.Clone(r.keys)
@@ -266,8 +266,9 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Ref
 // sideName is the column of a union that says which side of INTERSECT or EXCEPT a row is of.
 const sideName = " side"
 
-// rowsBoth is INTERSECT or EXCEPT of rows with keys and columns, along the unit: the rows of both sides are put below one another and grouped by all that they show, which counts
-// NULLs as equal as SQL does, and of the groups those are left that have rows of both sides, or of the left and none of the right.
+// rowsBoth is INTERSECT or EXCEPT of rows with keys and columns, along the unit: the rows of both sides are put below
+// one another and grouped by all that they show, which counts NULLs as equal as SQL does, and of the groups those are
+// left that have rows of both sides, or of the left and none of the right.
 func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse.Refusal) {
 	operation := ast.SetOperation(op)
 	if !right.showsAs(left) {
@@ -326,7 +327,8 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	return out, nil
 }
 
-// shapeOf tells which outputs of a SELECT are keys (k), columns (c), or both (b), so that two SELECTs have the same in each place.
+// shapeOf tells which outputs of a SELECT are keys (k), columns (c), or both (b), so that two SELECTs have the same in
+// each place.
 func (r *Rows) shapeOf(target *pg.ResTarget, parts []relation) string {
 	shape := ""
 	for _, p := range parts { // of *

@@ -80,8 +80,9 @@ func equalColumns(left, right *Rows, name string, pos int) *pg.Node {
 	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, left.reference(name, pos), right.reference(name, pos), int32(pos))
 }
 
-// merge lets one column and one key of each name that USING equates be seen in out, of those from a position on and of those before it: of an outer join it is that of the
-// side whose rows stay, of an inner one that which PostgreSQL takes (scalar.Merged), of the type that both have in common. Of
+// merge lets one column and one key of each name that USING equates be seen in out, of those from a position on and of
+// those before it: of an outer join it is that of the side whose rows stay, of an inner one that which PostgreSQL takes
+// (scalar.Merged), of the type that both have in common. Of
 //
 //	SELECT price, count(*) FROM list JOIN lines USING (price) GROUP BY price
 //

@@ -19,10 +19,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A SELECT in the place of a table's source (docs/adr/0019). One that is analysed is bound wherever a statement names the
-// table, by what binds an analyst's sub-query, over the dataset's tables: nothing of it is trusted, and what is measured is
-// measured of the tables below. One that is trusted is the owner's own text; what is looked at here is only that it is one
-// SELECT, and which relations it reads.
+// A SELECT in the place of a table's source (docs/adr/0019). One that is analysed is bound wherever a statement names
+// the table, by what binds an analyst's sub-query, over the dataset's tables: nothing of it is trusted, and what is
+// measured is measured of the tables below. One that is trusted is the owner's own text; what is looked at here is only
+// that it is one SELECT, and which relations it reads.
 
 // viewRows are the private rows of an analysed SELECT, under the columns that the policy lists.
 func (b *Binder) viewRows(t *policy.Table, pos int) (*Rows, *refuse.Refusal) {

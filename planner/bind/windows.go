@@ -17,8 +17,9 @@ import (
 //
 //	SELECT avg(gap) FROM (SELECT day - lag(day) OVER (PARTITION BY person_id ORDER BY day) AS gap FROM visits WHERE ward = 'A') t
 //
-// the sub-query's rows are those of a Windowed over visits, with the condition and a column for lag(day): what a row has of its unit's
-// other rows is as private as the row. The expression around it, and the SELECT above, read that column like any other.
+// the sub-query's rows are those of a Windowed over visits, with the condition and a column for lag(day): what a row
+// has of its unit's other rows is as private as the row. The expression around it, and the SELECT above, read that
+// column like any other.
 
 // windowArguments is how many arguments window functions take that are no aggregates.
 var windowArguments = map[string]struct{ least, most int }{
@@ -34,8 +35,8 @@ type windows struct {
 	values map[*pg.FuncCall]*semantics.Expr
 }
 
-// windowsOf gives rows the columns that window functions of a SELECT over them say, and returns what each call is. The rows are narrowed
-// by where first.
+// windowsOf gives rows the columns that window functions of a SELECT over them say, and returns what each call is. The
+// rows are narrowed by where first.
 func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, nodes []*pg.Node) (map[*pg.FuncCall]*semantics.Expr, *refuse.Refusal) {
 	switch {
 	case r.preserved > 0:
@@ -168,7 +169,8 @@ func (v *windows) put(c derived.WindowColumn, pos int) (*semantics.Expr, *refuse
 	return semantics.ColumnExpr(len(v.w.From.Columns)+at, typ, typmod, pos), nil
 }
 
-// neighbour binds lag and lead: the value that an expression over one column has in another row, and where there is none what this row says.
+// neighbour binds lag and lead: the value that an expression over one column has in another row, and where there is
+// none what this row says.
 func (v *windows) neighbour(f *pg.FuncCall, name string, c derived.WindowColumn) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	if len(f.Args) < 1 || len(f.Args) > 3 {
@@ -214,8 +216,9 @@ func (v *windows) neighbour(f *pg.FuncCall, name string, c derived.WindowColumn)
 	return t.Case([]*semantics.Expr{none, otherwise, value}, pos) // which is of the value's type, as CASE is of ELSE's
 }
 
-// end binds first_value and last_value. What they say of rows that tie is any row's in plain SQL: here it is that of one order of
-// them, by which the frame goes from row to row. An end of the frame that is among rows that tie would be another row's.
+// end binds first_value and last_value. What they say of rows that tie is any row's in plain SQL: here it is that of
+// one order of them, by which the frame goes from row to row. An end of the frame that is among rows that tie would be
+// another row's.
 func (v *windows) end(f *pg.FuncCall, name string, c derived.WindowColumn) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	if len(f.Args) != 1 {
@@ -239,7 +242,8 @@ func (v *windows) end(f *pg.FuncCall, name string, c derived.WindowColumn) (*sem
 	return value, refusal
 }
 
-// valueOf is the value that the first argument has in the row that c finds; plain: it is a column, NULL where there is no such row.
+// valueOf is the value that the first argument has in the row that c finds; plain: it is a column, NULL where there is
+// no such row.
 func (v *windows) valueOf(f *pg.FuncCall, c derived.WindowColumn) (value *semantics.Expr, plain bool, refusal *refuse.Refusal) {
 	t := v.b.Settles(v.b.OverKeys(v.source, "a window function"), v.source)
 	e, refusal := t.Expr(f.Args[0])

@@ -1,16 +1,19 @@
-// Package bounds plans what `dpproxy bounds` asks: between which ends the values of columns lie whose policy says `domain: private`, and how
-// many rows a unit has. Of visits with such a column cost that is two histograms of units, each for a share of the price:
+// Package bounds plans what `dpproxy bounds` asks: between which ends the values of columns lie whose policy says
+// `domain: private`, and how many rows a unit has. Of visits with such a column cost that is two histograms of units,
+// each for a share of the price:
 //
 //	of cost, over the cells of its ladder (policy.Ladder), of one row of each person, which a hash picks (rewrite/roworder.go)
 //	of the number of rows, over 1, 2, 3, 4, 5, 6, 7–8, 9–10, 11–15, …, of each person
 //
-// and what is read from them (read.go) is pasted into the policy. Nothing here has seen a row; the price does not hang on any.
+// and what is read from them (read.go) is pasted into the policy. Nothing here has seen a row; the price does not hang
+// on any.
 //
-// Why one row of each unit. With m rows a unit and questions at ε, a sum whose values are clamped at hi has noise that grows by m/ε with each
-// step of hi, and loses one for each row above hi. Of m rows a unit these are m times as many as units whose picked row is above, as far as units have m
-// rows: so hi is where 1/ε units have their row above, whatever m is, and the same histogram serves both ends. For the number of rows itself: noise
-// grows by 1/ε with each row more, and a row is lost of each unit that has more; so the balance is where 1/ε units have more
-// (Amin, Kulesza, Muñoz Medina, Vassilvitskii 2019 find the same rank). What 1/ε is, the dataset's default epsilon says: Ignored.
+// Why one row of each unit. With m rows a unit and questions at ε, a sum whose values are clamped at hi has noise that
+// grows by m/ε with each step of hi, and loses one for each row above hi. Of m rows a unit these are m times as many as
+// units whose picked row is above, as far as units have m rows: so hi is where 1/ε units have their row above, whatever
+// m is, and the same histogram serves both ends. For the number of rows itself: noise grows by 1/ε with each row more,
+// and a row is lost of each unit that has more; so the balance is where 1/ε units have more (Amin, Kulesza, Muñoz
+// Medina, Vassilvitskii 2019 find the same rank). What 1/ε is, the dataset's default epsilon says: Ignored.
 package bounds
 
 import (
@@ -48,8 +51,8 @@ type Request struct {
 	Cost      privacy.Cost // of all together
 }
 
-// Ask plans questions about the columns of a private table, and, with rows, about how many rows a unit has, each for an even share of the cost. Stored tells that they are read
-// from a snapshot.
+// Ask plans questions about the columns of a private table, and, with rows, about how many rows a unit has, each for an
+// even share of the cost. Stored tells that they are read from a snapshot.
 func Ask(t *policy.Table, columns []*policy.Column, rows, stored bool, cost privacy.Cost) (*Request, error) {
 	switch {
 	case t.Public:
@@ -95,8 +98,9 @@ func Ask(t *policy.Table, columns []*policy.Column, rows, stored bool, cost priv
 	return r, nil
 }
 
-// alone is the table with another bound of a unit's rows. Which stay is said by the hash of all that a row holds: not by a rank, which may be
-// the order of time, nor by groups. (A snapshot is without the rows that a rank leaves out, and is the same table only with it.)
+// alone is the table with another bound of a unit's rows. Which stay is said by the hash of all that a row holds: not
+// by a rank, which may be the order of time, nor by groups. (A snapshot is without the rows that a rank leaves out, and
+// is the same table only with it.)
 func alone(t *policy.Table, rows int64, stored bool) *policy.Table {
 	own := t.With(nil)
 	own.MaxGroups, own.MaxPerGroup, own.Appends = 0, 0, nil
@@ -139,7 +143,8 @@ type Held struct {
 	Spec   mechanisms.Spec
 }
 
-// Know takes what is held already, where it is at least as exact as what is asked: such a question costs nothing (privacy rule 3).
+// Know takes what is held already, where it is at least as exact as what is asked: such a question costs nothing
+// (privacy rule 3).
 func (r *Request) Know(held []Held) {
 	for _, q := range r.Questions {
 		m, best := q.Measure, q.Measure.Spec.RMSE(mechanisms.AllRanges)
@@ -173,7 +178,8 @@ func (r *Request) Plan(confidence mechanisms.Confidence) *plans.Plan {
 	return p
 }
 
-// Ignored is how many units beyond an end cost a question at the dataset's default ε no more than the noise that a wider end would bring.
+// Ignored is how many units beyond an end cost a question at the dataset's default ε no more than the noise that a
+// wider end would bring.
 func Ignored(d *policy.Dataset) int64 {
 	e := d.Defaults.Epsilon.Float()
 	if e <= 0 {

@@ -54,8 +54,9 @@ func parsed(t *testing.T, column string) *policy.Dataset {
 
 var cost = privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}
 
-// TestYAMLIsPolicy: whatever ends are found of a column of any type, what is printed is read by the policy, with an ordered domain of no more than a
-// domain's cells that holds all values between the ends; and what the line had beside the domain stays.
+// TestYAMLIsPolicy: whatever ends are found of a column of any type, what is printed is read by the policy, with an
+// ordered domain of no more than a domain's cells that holds all values between the ends; and what the line had beside
+// the domain stays.
 func TestYAMLIsPolicy(t *testing.T) {
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
@@ -95,7 +96,8 @@ func TestYAMLIsPolicy(t *testing.T) {
 	}
 }
 
-// TestAsk: a question counts one row of a unit, or its number of rows; the price is split evenly and never exceeded; what cannot be asked says why.
+// TestAsk: a question counts one row of a unit, or its number of rows; the price is split evenly and never exceeded;
+// what cannot be asked says why.
 func TestAsk(t *testing.T) {
 	d := parsed(t, "- {name: salary, type: numeric, domain: private}")
 	people, visits, stays := d.Table("", "people"), d.Table("", "visits"), d.Table("", "stays")

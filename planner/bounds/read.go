@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What a histogram of units says is written as the policy has it: `domain: {min: 0, max: 500, step: 0.01}`, `max_rows_per_unit: 15`. All of it is
-// a function of what was released.
+// What a histogram of units says is written as the policy has it: `domain: {min: 0, max: 500, step: 0.01}`,
+// `max_rows_per_unit: 15`. All of it is a function of what was released.
 
 // Answer is what became of a question.
 type Answer struct {
@@ -43,7 +43,8 @@ func (q Question) Answer(e mechanisms.Ends, confidence mechanisms.Confidence) An
 // Values is how many of a domain's cells are of values.
 func (q Question) Values() int { return q.Domain.Regular }
 
-// maxFine is how many cells of its type's own unit a number may have; with more, cells are so wide that there are about coarse of them.
+// maxFine is how many cells of its type's own unit a number may have; with more, cells are so wide that there are about
+// coarse of them.
 const (
 	maxFine = 100_000
 	coarse  = 10_000
@@ -98,7 +99,8 @@ func (a Answer) domain() string {
 	return fmt.Sprintf("{min: %s, max: %s, step: %s}", plain(a.onStep(decimal(a.Low), step, false)), plain(a.onStep(decimal(a.High), step, true)), plain(step))
 }
 
-// onStep is the next multiple of a step, down or up, so that an end has no digits that no cell has. Whole numbers, and ends that would be beyond the type, stay as they are.
+// onStep is the next multiple of a step, down or up, so that an end has no digits that no cell has. Whole numbers, and
+// ends that would be beyond the type, stay as they are.
 func (a Answer) onStep(end, step policy.Numeric, up bool) policy.Numeric {
 	if a.Column.Type.Integer() {
 		return end

@@ -10,8 +10,9 @@ import (
 )
 
 // A question has several answers before there is any data: what she holds, a declared release, a release of her own, a
-// fresh count, a choice. Each is an access path {what is read or bought, what that costs, how far it is expected to be off, why
-// it may not be had}. Sources enumerate them, in the order of preference, and three objectives take one of them:
+// fresh count, a choice. Each is an access path {what is read or bought, what that costs, how far it is expected to be
+// off, why it may not be had}. Sources enumerate them, in the order of preference, and three objectives take one of
+// them:
 //
 //   - the most exact for a cost (one, below): each path is held against counting afresh for that cost (asExact); of the first source that has any
 //     as exact, or preferred, the path with the least expected error; contenders are then compared with it;
@@ -169,15 +170,16 @@ func (ch *Optimizer) one(s *linear.Query, share privacy.Cost) (*Path, *refuse.Re
 // lessExact is why a path is not taken that would be further off than counting afresh for what the question may cost.
 const lessExact = "less exact than a fresh count at dp.epsilon"
 
-// Expected squared errors are the same within sameError, since costs are rounded; where they are within otherTails of one another, half-widths
-// decide, since a sum of many noises has shorter tails than one.
+// Expected squared errors are the same within sameError, since costs are rounded; where they are within otherTails of
+// one another, half-widths decide, since a sum of many noises has shorter tails than one.
 const (
 	sameError  = 1.001
 	otherTails = 1.3
 )
 
-// asExact reports whether a path, of some expected squared error, is as exact as counting afresh for the question's share. It is what everything is
-// held against that may be read or bought in place of that count, so that more ε never widens a bar (docs/adr/0189).
+// asExact reports whether a path, of some expected squared error, is as exact as counting afresh for the question's
+// share. It is what everything is held against that may be read or bought in place of that count, so that more ε never
+// widens a bar (docs/adr/0189).
 func (ch *Optimizer) asExact(q *goal, w *Path, variance float64) bool {
 	return ch.noWider(q, w, variance, q.fresh)
 }
@@ -193,8 +195,9 @@ func (ch *Optimizer) noWider(q *goal, w *Path, variance float64, alone mechanism
 	return true
 }
 
-// Preferred reports whether a release goes before a count that would be more exact, for the questions that are free after it: by the
-// owner's word (insist: true), or by hers (dp.release = on, a batch). Keys that were found are not found again.
+// Preferred reports whether a release goes before a count that would be more exact, for the questions that are free
+// after it: by the owner's word (insist: true), or by hers (dp.release = on, a batch). Keys that were found are not
+// found again.
 func Preferred(m *plans.Measure, set plans.Settings) bool {
 	return m.Kind == "keys" || m.Shared && m.Declared == nil || m.Declared != nil && m.Declared.Insist || set.Release && reuse.IsRelease(m)
 }

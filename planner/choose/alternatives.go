@@ -11,7 +11,8 @@ import (
 //
 //	SELECT count(*) FROM people WHERE age BETWEEN 30 AND 39
 //
-// what is held, the declared release over age, a range release of her own, the count with the rows around it, a fresh count.
+// what is held, the declared release over age, a range release of her own, the count with the rows around it, a fresh
+// count.
 
 // Alternatives are the paths of all questions of a plan, those that were taken first.
 func (ch *Optimizer) Alternatives(leaves []*LeafPlan, paths [][]*Path) (list []plans.Alternative) {

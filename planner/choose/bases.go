@@ -53,8 +53,8 @@ func conditional(q *linear.Question, counters []int) bool {
 	return slices.ContainsFunc(counters, func(c int) bool { return text(c) != text(counters[0]) })
 }
 
-// sumsClearlyWorse is how much more the error of sums of finer groups must be than that of groups asked for by themselves
-// for these to be asked for: totals that are sums add up.
+// sumsClearlyWorse is how much more the error of sums of finer groups must be than that of groups asked for by
+// themselves for these to be asked for: totals that are sums add up.
 const sumsClearlyWorse = 1.25
 
 // based chooses the sets that are asked for; the others are read from the one of these with the fewest cells. The sets
@@ -125,9 +125,9 @@ func (v *LeafPlanner) assigned(lp *LeafPlan, made map[int]*Request, bases []int)
 	return asks
 }
 
-// weight is the expected squared error of all that one set's rows take from a request, at the whole cost. An ask of a finer
-// set that is read for a coarser one adds up the same cells, so weighs the same. Sums are measured by their range, as
-// mechanisms.Counter is.
+// weight is the expected squared error of all that one set's rows take from a request, at the whole cost. An ask of a
+// finer set that is read for a coarser one adds up the same cells, so weighs the same. Sums are measured by their
+// range, as mechanisms.Counter is.
 func (v *LeafPlanner) weight(a *Request) float64 {
 	if !a.Wanted() {
 		return 0
@@ -149,8 +149,8 @@ func (v *LeafPlanner) weight(a *Request) float64 {
 	return total
 }
 
-// nominal is the cost at which requests are weighed: the whole, and no more than ε 1 or ρ 1/2. Noise on whole numbers is next to
-// none where a cost is large, which says nothing of what a request errs by with a part of it.
+// nominal is the cost at which requests are weighed: the whole, and no more than ε 1 or ρ 1/2. Noise on whole numbers
+// is next to none where a cost is large, which says nothing of what a request errs by with a part of it.
 func (v *LeafPlanner) nominal() privacy.Cost {
 	c := v.Optimizer.Share(1)
 	c.Epsilon, c.Rho = privacy.MicroEpsilon(min(c.Epsilon.Micro(), 1_000_000)), privacy.PicoRho(min(c.Rho.Pico(), 500_000_000_000))
@@ -165,8 +165,8 @@ func (v *LeafPlanner) order() float64 {
 	return 2
 }
 
-// error is the least sum of the requests' errors when they share a cost: with errors w/s^p of shares s that add up to 1, s is
-// in proportion to w^(1/(p+1)).
+// error is the least sum of the requests' errors when they share a cost: with errors w/s^p of shares s that add up to
+// 1, s is in proportion to w^(1/(p+1)).
 func (v *LeafPlanner) error(asks []*Request) float64 {
 	sum := 0.
 	for _, a := range asks {

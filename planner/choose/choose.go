@@ -1,12 +1,12 @@
-// Package choose is the optimizer: it finds how each question is answered, from what is held, by a declared release or by measuring.
-// An answer is a Path {what is measured, how it is read, what that costs, how far it is expected to be off}; one table of sources
-// lists the paths of every kind of question (access_path.go), and the least error within a cost is taken, or the least cost within
-// an error (max_error_search.go). Of
+// Package choose is the optimizer: it finds how each question is answered, from what is held, by a declared release or
+// by measuring. An answer is a Path {what is measured, how it is read, what that costs, how far it is expected to be
+// off}; one table of sources lists the paths of every kind of question (access_path.go), and the least error within a
+// cost is taken, or the least cost within an error (max_error_search.go). Of
 //
 //	SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)
 //
-// the leaf plan has a request for counts by sex and one for the total (leaf_plan.go), which is read from the first (rollup.go).
-// What is looked at is public: the policy, the session's settings, what she has paid for, expected errors.
+// the leaf plan has a request for counts by sex and one for the total (leaf_plan.go), which is read from the first
+// (rollup.go). What is looked at is public: the policy, the session's settings, what she has paid for, expected errors.
 package choose
 
 import (
@@ -37,8 +37,8 @@ type Path struct {
 	name      string                   // of the source that it comes from
 }
 
-// Optimizer finds the path of each question. What it looks at is public: the policy, the session's settings, what the analyst
-// has paid for, and expected errors.
+// Optimizer finds the path of each question. What it looks at is public: the policy, the session's settings, what the
+// analyst has paid for, and expected errors.
 type Optimizer struct {
 	Context  reuse.Context
 	Now      func() time.Time // the plan's time; asking for it is noted
@@ -49,8 +49,8 @@ type Optimizer struct {
 	renewals int             // of the last attempt: stale releases bought anew
 }
 
-// Choose picks the paths of all leaf plans for at most the session's epsilon: k leaf plans for which something is bought get an
-// equal share each, and k is the smallest number for which that works out.
+// Choose picks the paths of all leaf plans for at most the session's epsilon: k leaf plans for which something is
+// bought get an equal share each, and k is the smallest number for which that works out.
 func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	if ch.Context.Settings.MaxError > 0 {
 		return ch.accurate(leaves)
@@ -88,8 +88,8 @@ func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	}
 }
 
-// attempt picks the paths when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests has a part. What was read of what is
-// held in an attempt before is read again.
+// attempt picks the paths when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests
+// has a part. What was read of what is held in an attempt before is read again.
 func (ch *Optimizer) attempt(leaves []*LeafPlan, k int, before [][]*Path) (paths [][]*Path, bought int, refusal *refuse.Refusal) {
 	share := ch.Share(k)
 	ch.Hints, ch.Dates, ch.renewals = nil, nil, 0

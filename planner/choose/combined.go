@@ -10,8 +10,8 @@ import (
 )
 
 // combined finds the sum or difference of releases of one epoch that answers a question. Of all that do as exactly as
-// asked, those held longest: the same question keeps its answer when more is bought (docs/adr/0022). Nothing younger than oldest is
-// looked at; where that leaves one release, which does by itself, there is nothing to combine it with.
+// asked, those held longest: the same question keeps its answer when more is bought (docs/adr/0022). Nothing younger
+// than oldest is looked at; where that leaves one release, which does by itself, there is nothing to combine it with.
 func (ch *Optimizer) combined(q *goal, oldest int) []alternative {
 	views := ch.views(q.Table)
 	if views == nil || views.Read() == 0 || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MaxMixedRows || q.Table.MaxGroups > 0 {

@@ -66,8 +66,8 @@ func (w *Path) holdOn(h reuse.HeldOn, why string) {
 	h.Measure.Sold(w.Measure, h.Holding.Spec)
 }
 
-// continual finds the releases that grow among what she has paid for. They go before the answers that she has kept: those are
-// of the days that had passed when they were counted.
+// continual finds the releases that grow among what she has paid for. They go before the answers that she has kept:
+// those are of the days that had passed when they were counted.
 func (ch *Optimizer) continual(q *goal) []alternative {
 	if q.Table.Appends == nil {
 		return nil

@@ -15,9 +15,9 @@ import (
 
 // perUnit asks for the numbers of units in the groups of some keys.
 //
-// With the unit's own key it has at most one row in each group: the derived table has one for each unit and combination of
-// classes of cells, and no two combinations have equal keys, since in each column the classes are told by all keys that
-// read it.
+// With the unit's own key it has at most one row in each group: the derived table has one for each unit and combination
+// of classes of cells, and no two combinations have equal keys, since in each column the classes are told by all keys
+// that read it.
 func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []int) (*Request, *refuse.Refusal) {
 	u := &derived.PerUnit{From: q.Table}
 	var refusal *refuse.Refusal

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A declared release may be shown to analysts at several levels of trust, from one draw (docs/adr/0028). The policy that a
-// plan is made of is that of her level (policy.Policy.For): here only the noise of each level is found.
+// A declared release may be shown to analysts at several levels of trust, from one draw (docs/adr/0028). The policy
+// that a plan is made of is that of her level (policy.Policy.For): here only the noise of each level is found.
 
 // whyOffered says why a release is offered to her.
 func whyOffered(r *policy.Release) string {
@@ -64,8 +64,8 @@ func unshown(d *policy.Dataset, r *policy.Release) (names []string) {
 	return names
 }
 
-// DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it. One
-// that grows is drawn when it is read, by the clock.
+// DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it.
+// One that grows is drawn when it is read, by the clock.
 func DeclaredMeasure(r *policy.Release) (*plans.Measure, error) {
 	if r.Kind == policy.OnlineRelease || r.Kind == policy.SyntheticRelease {
 		return reuse.InstanceOf(r)

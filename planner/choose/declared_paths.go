@@ -31,8 +31,9 @@ func (ch *Optimizer) offered(q *goal) []alternative {
 	return list
 }
 
-// judged says whether a release on offer may be bought for a question: one that costs no more than the question may, and that is as exact as
-// counting afresh or that somebody has said is wanted. Of what is dearer and more exact than what she gets now, it says how she gets it.
+// judged says whether a release on offer may be bought for a question: one that costs no more than the question may,
+// and that is as exact as counting afresh or that somebody has said is wanted. Of what is dearer and more exact than
+// what she gets now, it says how she gets it.
 func (ch *Optimizer) judged(q *goal, c *alternative) {
 	r := c.path.Measure.Declared
 	switch priced := (privacy.Cost{Epsilon: r.Cost.Epsilon, Rho: r.Cost.Rho}); { // δ is the budget's alone
@@ -118,8 +119,8 @@ func (ch *Optimizer) ownRelease(q *goal) []alternative {
 	return []alternative{c}
 }
 
-// ownRange is a range release of her own over the only column that a question reads; one that grows, if that is wanted and
-// the column's can.
+// ownRange is a range release of her own over the only column that a question reads; one that grows, if that is wanted
+// and the column's can.
 func (ch *Optimizer) ownRange(s *linear.Query, share privacy.Cost, grows bool) *Path {
 	columns, ok := s.Columns()
 	if !ok || len(columns) != 1 || !columns[0].Domain.Ordered() {

@@ -67,7 +67,8 @@ func (ch *Optimizer) reuse(q *goal) []alternative {
 	return list
 }
 
-// aloneIn tells whether the one release that could stand in sums and differences answers by itself: it is read as exactly as can be.
+// aloneIn tells whether the one release that could stand in sums and differences answers by itself: it is read as
+// exactly as can be.
 func (ch *Optimizer) aloneIn(t *policy.Table, list []alternative) bool {
 	views := ch.views(t)
 	if views == nil || ch.Context.Alternatives {
@@ -77,8 +78,8 @@ func (ch *Optimizer) aloneIn(t *policy.Table, list []alternative) bool {
 	return alone && slices.ContainsFunc(list, func(c alternative) bool { return c.holding.ID == only && c.not == "" })
 }
 
-// oldestEnough is the age of the oldest of what is held that is as exact as asked; MaxInt: there is none, or all is to be listed. No
-// combination with anything younger is taken then (settled).
+// oldestEnough is the age of the oldest of what is held that is as exact as asked; MaxInt: there is none, or all is to
+// be listed. No combination with anything younger is taken then (settled).
 func (ch *Optimizer) oldestEnough(list []alternative) int {
 	oldest := math.MaxInt
 	for _, c := range list {
@@ -114,8 +115,9 @@ func (ch *Optimizer) reused(q *goal, grows bool) (list []alternative) {
 // heldLonger is why something held is not read.
 const heldLonger = "what has been held longer is as exact as asked, and the same question keeps its answer"
 
-// settled says which of what is held may be read. Of what is as exact as a fresh count that is what has been held longest, so
-// that the same question keeps its answer when more is bought; where nothing is, a release that is preferred, whatever its error.
+// settled says which of what is held may be read. Of what is as exact as a fresh count that is what has been held
+// longest, so that the same question keeps its answer when more is bought; where nothing is, a release that is
+// preferred, whatever its error.
 func settled(list []alternative) []alternative {
 	first := -1
 	for i, c := range list {

@@ -9,10 +9,11 @@ import (
 )
 
 // SELECT k … GROUP BY k ORDER BY count(*) DESC LIMIT n shows the keys with the most rows and no count. Where that is
-// expected to be nearer than sorting noisy counts, the keys are chosen: the leaf's column that stands for the count then
-// ranks the chosen rows, n for the first to 1 for the last, and is 0 elsewhere. What stands above does not change.
+// expected to be nearer than sorting noisy counts, the keys are chosen: the leaf's column that stands for the count
+// then ranks the chosen rows, n for the first to 1 for the last, and is 0 elsewhere. What stands above does not change.
 
-// topOf is how many keys a question shows in the order of its only counter, 0 for others: those whose cells are the rows.
+// topOf is how many keys a question shows in the order of its only counter, 0 for others: those whose cells are the
+// rows.
 func (lp *LeafPlan) topOf(a *Request) int {
 	if lp.Question == nil || lp.Top == 0 || len(lp.Requests) != 1 || len(lp.Counters) != 1 || a.Query != lp.Frames[0] || a.Summed() != nil {
 		return 0

@@ -21,7 +21,8 @@ type LeafPlan struct {
 	At       [][]int       // by candidate: its counters
 }
 
-// Request is a question in cells of its own, and what it fills of a leaf plan. Its keys are some of the leaf plan's, then conditions.
+// Request is a question in cells of its own, and what it fills of a leaf plan. Its keys are some of the leaf plan's,
+// then conditions.
 type Request struct {
 	*linear.Query
 	set         linear.Set
@@ -38,8 +39,8 @@ type Projection struct {
 	condition int // the asked question's key, −1: none
 }
 
-// LeafPlanner turns the questions of a statement into leaf plans. What it looks at is public: the policy, the statement, and
-// expected errors at the session's epsilon.
+// LeafPlanner turns the questions of a statement into leaf plans. What it looks at is public: the policy, the
+// statement, and expected errors at the session's epsilon.
 type LeafPlanner struct {
 	Binder    *aggregate.Binder
 	Notes     *semantics.Notes
@@ -116,7 +117,8 @@ func (v *LeafPlanner) frame(lp *LeafPlan) *refuse.Refusal {
 			continue
 		}
 		for _, a := range lp.Requests {
-			// An only counter's condition is a condition on its rows where there are no keys: the row is there without them.
+			// An only counter's condition is a condition on its rows where there are no keys: the row is there without
+			// them.
 			if a.Table == lp.Table && slices.Equal(a.set, keys) && len(a.Keys) == len(keys) && !(a.Empty && len(keys) == 0) {
 				lp.Frames[s] = a.Query
 				break
@@ -192,8 +194,8 @@ func (v *LeafPlanner) split(q *linear.Question, keys linear.Set, counters []int)
 // maxConditions bounds the conditions that split a count: their combinations are cells.
 const maxConditions = 64
 
-// condition is the place of a conjunction among the conditions, −1 for one without parts. Not known: it is a constant, or
-// one too many.
+// condition is the place of a conjunction among the conditions, −1 for one without parts. Not known: it is a constant,
+// or one too many.
 func (v *LeafPlanner) condition(where []*semantics.Expr, conditions *[]*semantics.Expr) (at int, known bool) {
 	if len(where) == 0 {
 		return -1, true

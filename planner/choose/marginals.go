@@ -10,11 +10,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// maxMarginalCells bounds the cells that all keys of a statement's sets make up together where marginals are considered.
+// maxMarginalCells bounds the cells that all keys of a statement's sets make up together where marginals are
+// considered.
 const maxMarginalCells = 1 << 15
 
-// marginal asks for all sets of a leaf plan at once, by marginals of the cells of all their keys; nil where they cannot be
-// measured so, or where what is asked for set by set is held, or has no larger error.
+// marginal asks for all sets of a leaf plan at once, by marginals of the cells of all their keys; nil where they cannot
+// be measured so, or where what is asked for set by set is held, or has no larger error.
 func (v *LeafPlanner) marginal(lp *LeafPlan, counters []int, best []*Request) (*Request, *refuse.Refusal) {
 	if v.SetBySet || v.Optimizer.Context.Settings.MaxError > 0 || len(lp.Sets) < 2 {
 		return nil, nil

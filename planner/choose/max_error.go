@@ -14,10 +14,10 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// SET dp.max_error = e: each count and sum that the answer is made of is to be off by e at most, at dp.confidence, at the
-// least cost (docs/adr/0023). The error of a Spec is known before any data, so the least cost is found by halving whole
-// micro-ε or pico-ρ: with one less, some count would be further off. Questions are paid for side by side and each needs
-// what it needs, so what they cost together is least when each does.
+// SET dp.max_error = e: each count and sum that the answer is made of is to be off by e at most, at dp.confidence, at
+// the least cost (docs/adr/0023). The error of a Spec is known before any data, so the least cost is found by halving
+// whole micro-ε or pico-ρ: with one less, some count would be further off. Questions are paid for side by side and each
+// needs what it needs, so what they cost together is least when each does.
 
 // Tellable refuses what dp.max_error cannot bound beforehand.
 func (ch *Optimizer) Tellable(questions []*linear.Question) *refuse.Refusal {
@@ -157,8 +157,8 @@ func (ch *Optimizer) within(n *need, spec mechanisms.Spec, r *reuse.Reading) boo
 // maxWidths bounds the values whose half-widths are computed: those with the largest variances.
 const maxWidths = 8
 
-// allWithin tells whether the half-widths over the rows of a count are within a bound. A cost is sought by halving, some
-// hundred of them: where one row is off by more, the others are not looked at.
+// allWithin tells whether the half-widths over the rows of a count are within a bound. A cost is sought by halving,
+// some hundred of them: where one row is off by more, the others are not looked at.
 func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, bound int64) bool {
 	type looked struct {
 		row      int
@@ -216,7 +216,8 @@ func (ch *Optimizer) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) 
 	return of(high), true
 }
 
-// exactCount counts a question afresh at the least cost for its bounds, with the rows around its own where that is free.
+// exactCount counts a question afresh at the least cost for its bounds, with the rows around its own where that is
+// free.
 func (ch *Optimizer) exactCount(q *goal) []alternative {
 	n := q.need
 	if q.released {

@@ -21,8 +21,8 @@ type purchase struct {
 	stale    *Path   // held and exact enough, of an epoch gone by; nil: nothing is
 }
 
-// accurate takes the paths of all leaf plans at the least cost for dp.max_error: what she holds where that is exact enough, and
-// of what is to be bought the cheapest together.
+// accurate takes the paths of all leaf plans at the least cost for dp.max_error: what she holds where that is exact
+// enough, and of what is to be bought the cheapest together.
 func (ch *Optimizer) accurate(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	paths := make([][]*Path, len(leaves))
 	var open []*purchase
@@ -116,8 +116,8 @@ func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
 // maxTogether bounds the declared releases that are looked at together.
 const maxTogether = 10
 
-// cheapest is the paths that cost least together, and what they do: some declared releases, each of which answers what it
-// can, and fresh counts for the rest. All choices of releases are looked at.
+// cheapest is the paths that cost least together, and what they do: some declared releases, each of which answers what
+// it can, and fresh counts for the rest. All choices of releases are looked at.
 func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cost) {
 	var releases []*policy.Release
 	for _, p := range open {
@@ -136,8 +136,8 @@ func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cos
 	return best, least
 }
 
-// with is the paths with some of the releases: each question from one of them, from what is counted for another question, or
-// counted by itself; false: one has no path.
+// with is the paths with some of the releases: each question from one of them, from what is counted for another
+// question, or counted by itself; false: one has no path.
 func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int) (paths []*Path, cost privacy.Cost, ok bool) {
 	bought := map[*policy.Release]*plans.Measure{}
 	paths = make([]*Path, len(open))
@@ -189,8 +189,8 @@ func (ch *Optimizer) besides(p *purchase, paths []*Path) *Path {
 	return nil
 }
 
-// alone is what the question costs without a declared release, for the order in which they are looked at: what is counted
-// for a dear one may do for a cheap one.
+// alone is what the question costs without a declared release, for the order in which they are looked at: what is
+// counted for a dear one may do for a cheap one.
 func (ch *Optimizer) alone(p *purchase) int64 {
 	if p.fresh == nil {
 		return 0
@@ -198,7 +198,8 @@ func (ch *Optimizer) alone(p *purchase) int64 {
 	return ch.sizeOf(p.fresh.Measure.Cost)
 }
 
-// sizeOf is a cost in the unit that is priced in. Where that is ρ, ε are what they come to; where it is ε, what was paid in ρ is nothing.
+// sizeOf is a cost in the unit that is priced in. Where that is ρ, ε are what they come to; where it is ε, what was
+// paid in ρ is nothing.
 func (ch *Optimizer) sizeOf(c privacy.Cost) int64 {
 	if ch.Context.Accountant() == privacy.ZCDP {
 		return c.Rho.Pico() + min(c.Epsilon.Rho().Pico(), 1e18)
@@ -222,8 +223,8 @@ func (ch *Optimizer) dear(cost privacy.Cost) *refuse.Refusal {
 	return refusal
 }
 
-// exactHeld judges what a source finds held by the error that is asked for, of this epoch and of those gone by: what has been
-// held longest answers, so that the same question keeps its answer.
+// exactHeld judges what a source finds held by the error that is asked for, of this epoch and of those gone by: what
+// has been held longest answers, so that the same question keeps its answer.
 func exactHeld(find func(*Optimizer, *goal) []alternative) func(*Optimizer, *goal) []alternative {
 	return func(ch *Optimizer, q *goal) []alternative {
 		list := find(ch, q)

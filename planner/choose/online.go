@@ -8,10 +8,10 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// An online release answers counting questions that are functions of its cells, one after the other, each analyst's from a
-// session of her own (docs/adr/0024). Whether one is used is decided by public things: the policy, what she has paid for,
-// how many updates her own session has left, and expected errors. Where a plain histogram of its cells would give less error
-// at the same cost, the release is drawn as that histogram, unless the policy insists.
+// An online release answers counting questions that are functions of its cells, one after the other, each analyst's
+// from a session of her own (docs/adr/0024). Whether one is used is decided by public things: the policy, what she has
+// paid for, how many updates her own session has left, and expected errors. Where a plain histogram of its cells would
+// give less error at the same cost, the release is drawn as that histogram, unless the policy insists.
 
 // onlinePath is an online release whose columns a question reads, and how her own session of it stands.
 type onlinePath struct {
@@ -22,9 +22,9 @@ type onlinePath struct {
 	left    int // updates of what she holds
 }
 
-// onlineFor lists the online releases that have a question's columns. It looks once for each question: what she holds may
-// change while this is planned, and all sources are to see the same of it. Else one would find that she does not hold a
-// release yet and the next that she does, and she would pay for a fresh count.
+// onlineFor lists the online releases that have a question's columns. It looks once for each question: what she holds
+// may change while this is planned, and all sources are to see the same of it. Else one would find that she does not
+// hold a release yet and the next that she does, and she would pay for a fresh count.
 func (ch *Optimizer) onlineFor(q *goal) []*onlinePath {
 	if !q.looked {
 		q.sessions, q.looked = ch.lookForSessions(q), true
@@ -79,7 +79,8 @@ func (ch *Optimizer) left(h reuse.Holding) int {
 	return ch.Context.Left(h.ID)
 }
 
-// reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on. One that has stopped answers nothing.
+// reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on. One that has
+// stopped answers nothing.
 func (ch *Optimizer) reuseAny(q *goal) []alternative {
 	list := ch.reuse(q)
 	for _, o := range ch.onlineFor(q) {

@@ -5,8 +5,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
-// What she holds of her own under the pure accountant can be refined: the finest level that a statement might have paid for
-// was drawn with it and stayed sealed, and a more exact level is made of that, for the difference (privacy rule 17,
+// What she holds of her own under the pure accountant can be refined: the finest level that a statement might have paid
+// for was drawn with it and stayed sealed, and a more exact level is made of that, for the difference (privacy rule 17,
 // docs/adr/0023). Nothing is read of the data again: the answer speaks of them as they were at the first draw.
 
 // refinement is the path of a held candidate at another level; nil: it cannot be refined so.
@@ -32,8 +32,8 @@ func (c alternative) refinement(level privacy.Epsilon) *Path {
 	return &w
 }
 
-// refined refines what is held and less exact than a fresh count for the share, where that makes it as exact: of several
-// the cheapest. The sources before it have listed what is held.
+// refined refines what is held and less exact than a fresh count for the share, where that makes it as exact: of
+// several the cheapest. The sources before it have listed what is held.
 func (ch *Optimizer) refined(q *goal) []alternative {
 	if ch.Context.Dataset.Accountant != privacy.Pure {
 		return nil
@@ -55,7 +55,8 @@ func (ch *Optimizer) refined(q *goal) []alternative {
 	return []alternative{*best}
 }
 
-// exactRefined refines what is held to the least level that is exact enough. The sources of what is held have listed it.
+// exactRefined refines what is held to the least level that is exact enough. The sources of what is held have listed
+// it.
 func (ch *Optimizer) exactRefined(q *goal) []alternative {
 	if ch.Context.Dataset.Accountant != privacy.Pure {
 		return nil

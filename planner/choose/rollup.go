@@ -10,9 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// rollUp lets a count be read from another count of the same statement whose cells add up to it, such as a total beside the
-// groups: then nothing is paid for it, the others have more, and the answers add up. It tells how many do, of so many that
-// are measured. Whether it is worth it goes by the sum of the mean errors of all counts.
+// rollUp lets a count be read from another count of the same statement whose cells add up to it, such as a total beside
+// the groups: then nothing is paid for it, the others have more, and the answers add up. It tells how many do, of so
+// many that are measured. Whether it is worth it goes by the sum of the mean errors of all counts.
 func (ch *Optimizer) rollUp(leaves []*LeafPlan, measured int) (rollups int) {
 	v := &LeafPlanner{Optimizer: ch}
 	for _, lp := range leaves {

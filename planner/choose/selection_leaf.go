@@ -72,7 +72,8 @@ func shownAs(to policy.Type, v policy.Value, from policy.Type) policy.Value {
 	return v
 }
 
-// rankOf is how many rows a path is expected to be off at most: of counts, in the sum of half of the first group's cells.
+// rankOf is how many rows a path is expected to be off at most: of counts, in the sum of half of the first group's
+// cells.
 func rankOf(s *linear.Query, w *Path, confidence mechanisms.Confidence) float64 {
 	if w.Reading == nil {
 		return w.Measure.Spec.RankError(confidence)

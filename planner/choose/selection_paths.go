@@ -10,9 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// A choice, such as percentile_cont(0.5) WITHIN GROUP (ORDER BY age), is the same one asked before, is read from counts by finer
-// cells that are held, from a declared release, from counts bought for it where these are expected to tell it nearer, or is
-// made by the exponential mechanism. All that is looked at is public.
+// A choice, such as percentile_cont(0.5) WITHIN GROUP (ORDER BY age), is the same one asked before, is read from counts
+// by finer cells that are held, from a declared release, from counts bought for it where these are expected to tell it
+// nearer, or is made by the exponential mechanism. All that is looked at is public.
 
 // chosenBefore is the same choice, asked before.
 func (ch *Optimizer) chosenBefore(q *goal) []alternative { return ch.sameChoice(q.own, q.fresh, nil) }
@@ -41,8 +41,8 @@ func (ch *Optimizer) sameChoice(own *plans.Measure, fresh mechanisms.Spec, of *l
 	return nil
 }
 
-// chosenFromHeld finds the counts by finer cells that she has paid for and that tell a choice nearest. Counts of her own, bought
-// for another question, must be expected to be at least as near as the choice itself.
+// chosenFromHeld finds the counts by finer cells that she has paid for and that tell a choice nearest. Counts of her
+// own, bought for another question, must be expected to be at least as near as the choice itself.
 func (ch *Optimizer) chosenFromHeld(q *goal) []alternative {
 	s := q.Query
 	var best *Path
@@ -70,8 +70,8 @@ func (ch *Optimizer) chosenFromHeld(q *goal) []alternative {
 	return []alternative{{path: best, variance: least, holding: from.Holding}}
 }
 
-// chosenFromCounts buys counts that quantiles are read from: a release of her own with dp.release, or one that is expected to
-// be nearer than the choice at the same price.
+// chosenFromCounts buys counts that quantiles are read from: a release of her own with dp.release, or one that is
+// expected to be nearer than the choice at the same price.
 func (ch *Optimizer) chosenFromCounts(q *goal) []alternative {
 	s := q.Query
 	if s.Chosen().Kind != mechanisms.Quantiles {
@@ -96,8 +96,8 @@ func (ch *Optimizer) chosenFromCounts(q *goal) []alternative {
 	return []alternative{{path: w}}
 }
 
-// ownPrefixes turns a range release of the argument into one that is best for prefixes, where quantiles read from it are
-// expected to be nearer than the choice. It is no release by name: she has not asked for one.
+// ownPrefixes turns a range release of the argument into one that is best for prefixes, where quantiles read from it
+// are expected to be nearer than the choice. It is no release by name: she has not asked for one.
 func (ch *Optimizer) ownPrefixes(s *linear.Query, w *Path, fresh mechanisms.Spec, share privacy.Cost) []alternative {
 	spec, err := mechanisms.RangesFor(mechanisms.AllPrefixes, w.Measure.Spec.Cells, w.Measure.Contribution(), share)
 	if err != nil || !ch.nearer(s, fresh, ch.prefixVariance(s, spec, w.Reading)) {
@@ -139,7 +139,8 @@ func (ch *Optimizer) chosenFromDeclared(q *goal) (list []alternative) {
 	return list
 }
 
-// asNear reports whether a choice that is read from counts is expected to be as near as the choice itself, or is a quantile within a smaller error of rank.
+// asNear reports whether a choice that is read from counts is expected to be as near as the choice itself, or is a
+// quantile within a smaller error of rank.
 func (ch *Optimizer) asNear(q *goal, w *Path, variance float64) bool {
 	confidence := ch.Context.Settings.Confidence
 	return ch.nearer(q.Query, q.fresh, variance) || q.Chosen().Kind == mechanisms.Quantiles && rankOf(q.Query, w, confidence) <= q.fresh.RankError(confidence)
@@ -160,8 +161,8 @@ const (
 	guessedPlaces = 16
 )
 
-// prefixVariance is the variance that the sums of a group's first cells have on average; of other choices than quantiles
-// that of single cells.
+// prefixVariance is the variance that the sums of a group's first cells have on average; of other choices than
+// quantiles that of single cells.
 func (ch *Optimizer) prefixVariance(s *linear.Query, spec mechanisms.Spec, r *reuse.Reading) float64 {
 	errors := spec.Only(r.Counters[0]).Errors(ch.Context.Settings.Confidence)
 	sum, n := 0.0, 0

@@ -17,18 +17,18 @@ import (
 )
 
 // Renting and buying (docs/adr/0026). Under dp.max_error a count is bought at the least cost for its error: a rent. A
-// release over its columns that is exact enough for every such count makes the rest free: a purchase, at the price B. The
-// planner goes on renting until the rents of what the release would have answered, with the one that is due, come to B
-// (times the policy's `after`), and then buys.
+// release over its columns that is exact enough for every such count makes the rest free: a purchase, at the price B.
+// The planner goes on renting until the rents of what the release would have answered, with the one that is due, come
+// to B (times the policy's `after`), and then buys.
 //
-// Claim: with `after: 1`, for questions of one error that one release answers, what is paid is at most twice the least that
-// any plan made in hindsight pays, whatever is asked. Proof: let F be the rents of all different questions; in hindsight
-// min(F, B) is least. As long as nothing is bought, the rents paid are below B, so if it stays so they are F. If it is
-// bought, the rents paid before are below B and F is at least B: B + B against B.
+// Claim: with `after: 1`, for questions of one error that one release answers, what is paid is at most twice the least
+// that any plan made in hindsight pays, whatever is asked. Proof: let F be the rents of all different questions; in
+// hindsight min(F, B) is least. As long as nothing is bought, the rents paid are below B, so if it stays so they are F.
+// If it is bought, the rents paid before are below B and F is at least B: B + B against B.
 //
-// Where a question needs a smaller error than the release has, the rents begin anew, and the next release is bought for at
-// least twice the price of the last, as far as dp.epsilon allows: prices then add up to at most twice the last one, however
-// slowly the error asked for falls.
+// Where a question needs a smaller error than the release has, the rents begin anew, and the next release is bought for
+// at least twice the price of the last, as far as dp.epsilon allows: prices then add up to at most twice the last one,
+// however slowly the error asked for falls.
 //
 // Only what she has paid for herself and public facts are looked at: rents are her own (privacy rules 1 and 16).
 
@@ -63,7 +63,8 @@ func (ch *Optimizer) rented(columns []*policy.Column, t *policy.Table) []reuse.R
 // skiRental names the path.
 const skiRental = "ski rental"
 
-// invest replaces one count that would be made afresh by a release, where that is due and what dp.epsilon leaves is enough.
+// invest replaces one count that would be made afresh by a release, where that is due and what dp.epsilon leaves is
+// enough.
 func (ch *Optimizer) invest(open []*purchase) {
 	paths, cost := ch.cheapest(open)
 	if !cost.Fits(ch.Share(1)) {
@@ -117,8 +118,8 @@ func (ch *Optimizer) paidFor(r reuse.Rents) string {
 	return fmt.Sprintf("you have paid %s for %s by %s; this release makes every such count within %s free", r.Paid, semantics.Plural(int64(r.Count), "question"), plans.ColumnNames(r.Columns), ch.aim())
 }
 
-// purchased is the release that a question is answered by when going on renting would cost as much; nil: not yet. Of two the
-// one over more columns goes first. It costs most at most.
+// purchased is the release that a question is answered by when going on renting would cost as much; nil: not yet. Of
+// two the one over more columns goes first. It costs most at most.
 func (ch *Optimizer) purchased(n *need, rent, most privacy.Cost) *Path {
 	after := ch.Context.Dataset.Buying.After
 	columns, ok := n.Columns()
@@ -197,7 +198,8 @@ func (ch *Optimizer) offer(n *need, columns []*policy.Column) *offer {
 	return o
 }
 
-// someRanges are ranges of several lengths from the start, the end and between: one of them errs about as much as the worst.
+// someRanges are ranges of several lengths from the start, the end and between: one of them errs about as much as the
+// worst.
 func someRanges(cells int) (rows [][]mechanisms.Span) {
 	for _, length := range []int{1, cells / 8, cells / 4, cells / 2, cells * 3 / 4, cells} {
 		for _, third := range []int{0, 1, 2, 3} {

@@ -9,10 +9,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A release with `refresh:` belongs to an epoch, which the clock fixes: epochs are as long as refresh and begin with Unix
-// time. She paid in the epoch of the draw, so the time of her payment tells it, and nothing of when others asked (privacy
-// rule 1). Of an epoch gone by, the release is stale: bought anew where that fits, else still read, free, with its date
-// (privacy rule 3).
+// A release with `refresh:` belongs to an epoch, which the clock fixes: epochs are as long as refresh and begin with
+// Unix time. She paid in the epoch of the draw, so the time of her payment tells it, and nothing of when others asked
+// (privacy rule 1). Of an epoch gone by, the release is stale: bought anew where that fits, else still read, free, with
+// its date (privacy rule 3).
 
 // isStale tells whether a held release is of an epoch gone by. Such a plan depends on the time.
 func (ch *Optimizer) isStale(h reuse.Holding, r *policy.Release) bool {

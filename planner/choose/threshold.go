@@ -64,8 +64,8 @@ func (ch *Optimizer) asked(q *goal, w *Path, run mechanisms.Spec) *Path {
 	return w
 }
 
-// runOf is the first run of alarms on a question's table that she does not hold, or that she holds and may ask: then it comes
-// with what she paid.
+// runOf is the first run of alarms on a question's table that she does not hold, or that she holds and may ask: then it
+// comes with what she paid.
 func (ch *Optimizer) runOf(q *goal) (*Path, *reuse.Holding) {
 	each := q.Table.ContributionTo(1)
 	run := &plans.Measure{Kind: "alarms", Name: q.Table.Name + "_alarms", Table: q.Table, Counters: []predicate.Pred{nil}, Spec: q.fresh, Cost: q.share}

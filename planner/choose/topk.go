@@ -71,7 +71,8 @@ func (v *LeafPlanner) overlapping(r *linear.Ranking, flat *linear.Question, weig
 // maxLevels bounds the work of finding out which candidates each cell meets.
 const maxLevels = 1 << 21
 
-// nested counts rows by how many candidates they meet; nil: the cells do not tell, or the candidates' rows are not nested.
+// nested counts rows by how many candidates they meet; nil: the cells do not tell, or the candidates' rows are not
+// nested.
 func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights []int64) *linear.TopK {
 	own := make([][]*semantics.Expr, len(r.Terms))
 	for i, t := range r.Terms {
@@ -126,8 +127,8 @@ func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]boo
 	return met
 }
 
-// topCandidates chooses the candidates where she has paid for that, or where it is expected to be nearer than the scores that
-// the path of counting gives. Counting may have no path.
+// topCandidates chooses the candidates where she has paid for that, or where it is expected to be nearer than the
+// scores that the path of counting gives. Counting may have no path.
 func (ch *Optimizer) topCandidates(q *goal) []alternative {
 	c := q.Counted().TopK
 	if c == nil {

@@ -8,9 +8,9 @@ import (
 )
 
 // Where a row falls into one cell of a measure, neighbours move it by what a unit's rows move one count, however many
-// cells there are (add-remove; privacy rule 10). So a count under a condition costs no more, and errs no more, if the rows
-// outside the condition are counted beside it, in cells of their own: the condition's complement, and for
-// `sex = 'Female' AND age = 30` every other sex and age. These answer later questions for free. See docs/adr/0026.
+// cells there are (add-remove; privacy rule 10). So a count under a condition costs no more, and errs no more, if the
+// rows outside the condition are counted beside it, in cells of their own: the condition's complement, and for `sex =
+// 'Female' AND age = 30` every other sex and age. These answer later questions for free. See docs/adr/0026.
 
 // widened is the fresh measure of a question with the cells around its own, none where that is dearer, means something
 // else, or has nothing to add. Its own cells are whole cells of the measure, so that they err as they would alone.
@@ -40,8 +40,8 @@ func (ch *Optimizer) widened(q *goal) []alternative {
 	return []alternative{{path: &Path{Measure: m, Reading: r, counts: wide}, variance: ch.worst(spec, r)}}
 }
 
-// widenedBefore finds the same cells among what she has paid for, at least as exact as they would be now. Containment looks at a few of those that are alike: of a slider's fortieth
-// stop, asked again, it may see none.
+// widenedBefore finds the same cells among what she has paid for, at least as exact as they would be now. Containment
+// looks at a few of those that are alike: of a slider's fortieth stop, asked again, it may see none.
 func (ch *Optimizer) widenedBefore(q *goal, m *plans.Measure, spec mechanisms.Spec, r *reuse.Reading) []alternative {
 	if ch.Context.Holdings == nil {
 		return nil

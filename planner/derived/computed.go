@@ -15,27 +15,27 @@ import (
 //
 //	SELECT count(*) FROM lineitem WHERE l_receiptdate - l_shipdate > 10
 //
-// asks for cells of one column, l_receiptdate - l_shipdate, of which there are 5,116, and not for pairs of days, of which there
-// are 6,543,364. From then on it is a column like others: it has pieces, classes, releases.
+// asks for cells of one column, l_receiptdate - l_shipdate, of which there are 5,116, and not for pairs of days, of
+// which there are 6,543,364. From then on it is a column like others: it has pieces, classes, releases.
 //
-// Claim: a row of Computed is a function of one row of From, which it replaces; each further column is NULL where one of its
-// operands is, and else a value within its domain; no whole number on the way to it is beyond 2^60.
-// Neighbours: a unit's rows of the result are as many as its rows of From, and follow from them alone, so that what a unit
-// moves is bounded as before, by From's rows a unit.
-// Proof: an operand is a normalised value, which is NULL or between the ends of its domain (rewrite/column.go). So the product
-// with a whole number t lies between the products with both ends, and a sum of such between the sums of the lesser and of the
-// greater ones: sumSpan. Partial sums are not larger than the sum of all products' sizes, which is held against 2^60
-// (MaxMagnitude) before there is such a column. Where no operand can be NULL in a row that is counted, no sum is.
-// Exactness: values are added up and not cells, so that operands may have steps of any lengths: the sum's own cells, of the
-// greatest step that all operands' steps are multiples of, only say where releases can be read; what compares inside of one
-// is compared with the value itself (Compare), as it is of a column of the policy.
+// Claim: a row of Computed is a function of one row of From, which it replaces; each further column is NULL where one
+// of its operands is, and else a value within its domain; no whole number on the way to it is beyond 2^60. Neighbours:
+// a unit's rows of the result are as many as its rows of From, and follow from them alone, so that what a unit moves is
+// bounded as before, by From's rows a unit. Proof: an operand is a normalised value, which is NULL or between the ends
+// of its domain (rewrite/column.go). So the product with a whole number t lies between the products with both ends, and
+// a sum of such between the sums of the lesser and of the greater ones: sumSpan. Partial sums are not larger than the
+// sum of all products' sizes, which is held against 2^60 (MaxMagnitude) before there is such a column. Where no operand
+// can be NULL in a row that is counted, no sum is. Exactness: values are added up and not cells, so that operands may
+// have steps of any lengths: the sum's own cells, of the greatest step that all operands' steps are multiples of, only
+// say where releases can be read; what compares inside of one is compared with the value itself (Compare), as it is of
+// a column of the policy.
 type Computed struct {
 	From    *policy.Table
 	Columns []ComputedColumn
 }
 
-// ComputedColumn is the sum of its terms, in the order of their columns' names: of numbers, of days since 1970 for dates, of
-// microseconds for moments.
+// ComputedColumn is the sum of its terms, in the order of their columns' names: of numbers, of days since 1970 for
+// dates, of microseconds for moments.
 type ComputedColumn []ComputedTerm
 
 // ComputedTerm is a column of the input times a whole number that is not 0.
@@ -113,7 +113,8 @@ func stepOf(d *policy.Domain, digits int32) *big.Int {
 	return new(big.Int).Mul(big.NewInt(d.Step.Whole), Tens(digits))
 }
 
-// coarsen makes a step so large that a domain with it has room for all cells from low to high, and for those of other values.
+// coarsen makes a step so large that a domain with it has room for all cells from low to high, and for those of other
+// values.
 func coarsen(step, low, high *big.Int) {
 	room := big.NewInt(policy.MaxDomain - 3)
 	for width := new(big.Int).Sub(high, low); new(big.Int).Quo(width, step).Cmp(room) >= 0; {
@@ -187,7 +188,8 @@ func (c ComputedColumn) Column() *policy.Column {
 	return &policy.Column{Name: c.name(), Type: domain.Type, Typmod: -1, Domain: domain, Nulls: nulls, Outside: policy.OutsideExclude}
 }
 
-// NewComputed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too large.
+// NewComputed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too
+// large.
 func NewComputed(c *Computed) *policy.Table {
 	t := newDerived(c, c.From.MaxRowsPerUnit)
 	t.Name = c.From.Name
@@ -231,7 +233,8 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) (at int, ok bool) {
 	return 0, false
 }
 
-// OperandsOf are the columns of inputs that a computed column, one that a window function says, or one of a union is made of; none of any other.
+// OperandsOf are the columns of inputs that a computed column, one that a window function says, or one of a union is
+// made of; none of any other.
 func OperandsOf(c *policy.Column) (list []*policy.Column) {
 	if c.Table == nil {
 		return nil
@@ -267,8 +270,8 @@ func OperandsOf(c *policy.Column) (list []*policy.Column) {
 	return list
 }
 
-// DecidedBy are the columns of inputs that a derived column's values depend on: the one that it is, its operands, what an aggregate is over, what a window function orders and
-// parts rows by.
+// DecidedBy are the columns of inputs that a derived column's values depend on: the one that it is, its operands, what
+// an aggregate is over, what a window function orders and parts rows by.
 func DecidedBy(c *policy.Column) (list []*policy.Column) {
 	if list = OperandsOf(c); c.Input != nil {
 		list = append(list, c.Input)
@@ -290,7 +293,8 @@ func DecidedBy(c *policy.Column) (list []*policy.Column) {
 	return list
 }
 
-// Deciding are the columns of inputs, at any depth, by which the rows of a derived table are grouped, chosen or matched.
+// Deciding are the columns of inputs, at any depth, by which the rows of a derived table are grouped, chosen or
+// matched.
 func Deciding(t *policy.Table) (list []*policy.Column) {
 	if t.Derived == nil {
 		return nil

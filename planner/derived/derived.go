@@ -1,12 +1,13 @@
-// Package derived holds the tables that stand below a leaf and are not the policy's: pairs of a unit's rows, rows marked by what
-// the unit has elsewhere, one row a unit with aggregates over its rows, rows with sums of their columns, rows with what window functions say of them, rows of several tables one below the other, rows beside those of a
+// Package derived holds the tables that stand below a leaf and are not the policy's: pairs of a unit's rows, rows
+// marked by what the unit has elsewhere, one row a unit with aggregates over its rows, rows with sums of their columns,
+// rows with what window functions say of them, rows of several tables one below the other, rows beside those of a
 // public table that they match. Of
 //
 //	SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM visits WHERE ward = 'a' GROUP BY 1) t GROUP BY 1
 //
-// the leaf counts the rows of a PerUnit of visits, whose one column has the numbers from 0 to the most visits of a person. Each says
-// how many rows a unit has in it at most, what domains its columns have, and, canonically, what it means. Which of them a statement
-// needs is the planner's; how they are written in SQL is package rewrite's.
+// the leaf counts the rows of a PerUnit of visits, whose one column has the numbers from 0 to the most visits of a
+// person. Each says how many rows a unit has in it at most, what domains its columns have, and, canonically, what it
+// means. Which of them a statement needs is the planner's; how they are written in SQL is package rewrite's.
 package derived
 
 import (
@@ -16,9 +17,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Derived tables (docs/adr/0012). In each of them a unit's rows are a function of that unit's own rows of the inputs, which
-// are normalised and bounded first; so a unit moves nothing but its own rows, of which the bound below says how many there
-// are at most. Columns of a derived table are named for good, by their inputs: digests do not depend on aliases.
+// Derived tables (docs/adr/0012). In each of them a unit's rows are a function of that unit's own rows of the inputs,
+// which are normalised and bounded first; so a unit moves nothing but its own rows, of which the bound below says how
+// many there are at most. Columns of a derived table are named for good, by their inputs: digests do not depend on
+// aliases.
 
 // Paired are the pairs of rows of one unit, one of Left and one of Right, that are equal in further keys.
 type Paired struct {
@@ -32,7 +34,8 @@ type Paired struct {
 	KeyOrigins  []Origin
 }
 
-// Unique says that of a table's rows within its bounds no two of one unit have the same values of Keys, none of them NULL.
+// Unique says that of a table's rows within its bounds no two of one unit have the same values of Keys, none of them
+// NULL.
 type Unique struct {
 	Table *policy.Table
 	Keys  []*policy.Column // of Table.Keys, in the order of their source columns; never empty

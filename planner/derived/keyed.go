@@ -12,9 +12,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Keyed are the rows of a public table by the values of some of its columns, no two of them by the same. A plan looks into it once for
-// each cell: of lineitem JOIN part ON l_partkey = p_partkey 100,000 times, so that keys which are whole numbers near one another, as
-// serial ones are, are places in a list. So are they of several columns where one tells the rows apart by itself, as s_suppkey does in
+// Keyed are the rows of a public table by the values of some of its columns, no two of them by the same. A plan looks
+// into it once for each cell: of lineitem JOIN part ON l_partkey = p_partkey 100,000 times, so that keys which are
+// whole numbers near one another, as serial ones are, are places in a list. So are they of several columns where one
+// tells the rows apart by itself, as s_suppkey does in
 //
 //	l_suppkey = s_suppkey AND c_nationkey = s_nationkey
 type Keyed struct {
@@ -30,8 +31,8 @@ type Keyed struct {
 	values map[int]*Places
 }
 
-// Key is a column by whose values rows are looked for. Where a varchar is compared with a char its trailing blanks do not count: it is looked for without them, as
-// the values of a char are.
+// Key is a column by whose values rows are looked for. Where a varchar is compared with a char its trailing blanks do
+// not count: it is looked for without them, as the values of a char are.
 type Key struct {
 	Column int
 	Short  bool
@@ -175,7 +176,8 @@ func wholeOf(v policy.Value) (int64, bool) {
 	return x.Num().Int64(), true
 }
 
-// JoinKey is the key text of values that are equal where their texts are; false where one is NULL, which equals nothing.
+// JoinKey is the key text of values that are equal where their texts are; false where one is NULL, which equals
+// nothing.
 func JoinKey(values []policy.Value) (string, bool) {
 	var b strings.Builder
 	for _, v := range values {

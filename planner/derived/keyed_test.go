@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestKeyedRows holds what is found by a key against a search through all rows by JoinKey, for keys near one another, far apart, of
-// several columns, of texts, of numbers of other types, and NULL.
+// TestKeyedRows holds what is found by a key against a search through all rows by JoinKey, for keys near one another,
+// far apart, of several columns, of texts, of numbers of other types, and NULL.
 func TestKeyedRows(t *testing.T) {
 	const seed = 1404
 	t.Logf("seed %d", seed)

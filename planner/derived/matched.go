@@ -7,10 +7,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Matched are the rows of From, each once for every row of a public table that it matches (docs/adr/0029). Which it matches
-// is known when the statement is planned, for each combination of cells of some columns: the private database sees numbers
-// alone, of combinations and of public rows. A row is there as often as its combination has matches, so a unit's rows are
-// multiplied by the most matches that one combination has, and by no more.
+// Matched are the rows of From, each once for every row of a public table that it matches (docs/adr/0029). Which it
+// matches is known when the statement is planned, for each combination of cells of some columns: the private database
+// sees numbers alone, of combinations and of public rows. A row is there as often as its combination has matches, so a
+// unit's rows are multiplied by the most matches that one combination has, and by no more.
 type Matched struct {
 	From      *policy.Table
 	Args      []*policy.Column // of From, by name
@@ -31,7 +31,8 @@ const (
 
 func (m *Matched) Inputs() []*policy.Table { return []*policy.Table{m.From} }
 
-// Meaning is canonical: public rows are numbered in the order of their values, and what these are is in what is made of them.
+// Meaning is canonical: public rows are numbered in the order of their values, and what these are is in what is made of
+// them.
 func (m *Matched) Meaning() []byte {
 	b := encodeInputs([]byte("matched"), m)
 	b = binary.AppendUvarint(b, uint64(len(m.Args)))
@@ -69,8 +70,8 @@ func (m *Matched) Most(allowed func(row int32) bool) int64 {
 	return most
 }
 
-// NewMatched makes the table of a Matched: the columns and keys of From, then the public row. It is nil where a unit could have
-// too many rows.
+// NewMatched makes the table of a Matched: the columns and keys of From, then the public row. It is nil where a unit
+// could have too many rows.
 func NewMatched(m *Matched, public string) *policy.Table {
 	times := max(m.Most(func(int32) bool { return true }), 1)
 	if times > MaxMatches || m.From.MaxRowsPerUnit > MaxRows/times {

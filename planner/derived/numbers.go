@@ -74,8 +74,8 @@ func MaxAbs(a, b *big.Int) *big.Int {
 	return new(big.Int).Abs(a)
 }
 
-// DomainDigits is how many digits after the point the ends of a domain, its step and its values have, but for values of a column
-// without a number of digits of its own.
+// DomainDigits is how many digits after the point the ends of a domain, its step and its values have, but for values of
+// a column without a number of digits of its own.
 func DomainDigits(d *policy.Domain) int32 {
 	least, _ := d.Min.(policy.Numeric)
 	most, _ := d.Max.(policy.Numeric)

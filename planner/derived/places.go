@@ -6,12 +6,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Places number what the keys of a public table find in one of its columns: of two keys with the same number the values are the same, to the
-// last digit. Of 100,000 parts
+// Places number what the keys of a public table find in one of its columns: of two keys with the same number the values
+// are the same, to the last digit. Of 100,000 parts
 //
 //	p_brand = 'Brand#23'
 //
-// is one of 25 brands' truths: evaluated once for each, it is known of every part. Keys of which no row is found, or NULL, have the number 0.
+// is one of 25 brands' truths: evaluated once for each, it is known of every part. Keys of which no row is found, or
+// NULL, have the number 0.
 type Places struct {
 	Count int // numbers are below it
 	of    []int32
@@ -29,8 +30,8 @@ func (p *Places) Of(key int64) int {
 // Keys are how many numbers are listed.
 func (p *Places) Keys() int { return len(p.of) }
 
-// Places numbers a column of the rows, or, of −1, whether there is one; nil: the keys are no whole numbers near one another, or the values
-// cannot be told apart here. It is made once for an index.
+// Places numbers a column of the rows, or, of −1, whether there is one; nil: the keys are no whole numbers near one
+// another, or the values cannot be told apart here. It is made once for an index.
 func (k *Keyed) Places(column int) *Places {
 	if k.dense == nil || len(k.keys) > 1 {
 		return nil

@@ -12,29 +12,30 @@ import (
 //
 //	SELECT count(*) FROM payment p JOIN rental r ON r.rental_id = p.rental_id
 //
-// where a unit has at most 50 rows of each, there are at most 50 · 50 pairs; but at most 50 if no two of a unit's rentals have
-// the same rental_id.
+// where a unit has at most 50 rows of each, there are at most 50 · 50 pairs; but at most 50 if no two of a unit's
+// rentals have the same rental_id.
 //
-// Claim. A unit has at most rows() pairs, or rows of the left side and its partners.
-// Proof. Pairs are of one unit: the SQL equates the units themselves, whatever keys are equal besides. Let a unit have l rows
-// on the left and r on the right, so that l ≤ L and r ≤ R, the inputs' bounds. Each row of one side is in as many pairs as it
-// has partners: l·r are always enough. If the right side is single in the keys that are equated, a row of the left fixes
-// their values, so it has at most one partner: at most l pairs, and in an outer join one row for each of the l, with its
-// partner or without. If the left side is single there are at most r pairs, and in an outer join up to l rows without one
-// besides. All rows of a side can be in as many.
+// Claim. A unit has at most rows() pairs, or rows of the left side and its partners. Proof. Pairs are of one unit: the
+// SQL equates the units themselves, whatever keys are equal besides. Let a unit have l rows on the left and r on the
+// right, so that l ≤ L and r ≤ R, the inputs' bounds. Each row of one side is in as many pairs as it has partners: l·r
+// are always enough. If the right side is single in the keys that are equated, a row of the left fixes their values, so
+// it has at most one partner: at most l pairs, and in an outer join one row for each of the l, with its partner or
+// without. If the left side is single there are at most r pairs, and in an outer join up to l rows without one besides.
+// All rows of a side can be in as many.
 //
-// Claim. single says that of the rows of a unit in t whose keys are all not NULL no two have the same values in all of them:
-// the join equates them all, so that other rows find no partner.
-// Proof, by the derivation of t. A table of the policy: at most one row a unit; a key through which units are found, for which
-// every query over the measure's tables needs a constraint (rewrite.Required); or one that the policy declares unique, whose
-// proof is a constraint read in the leaf's own snapshot, or else the SQL itself, which takes one row of those of a unit that
-// share it (rewrite/source.go): what is declared is relied upon by nobody. Marked, Computed, Tabulated and Windowed: their rows are their input's, or some of them. PerUnit: one row
-// a unit and combination of what it is grouped by, if that are keys that are given alone. Paired: the keys of one side fix its
-// row, and with it the values that the other side must have in the keys that are equated, and if these fix the other side's
-// row too the pair is fixed. In an outer join a left row is there without a partner only where it has none, and a right side's
-// key that is not NULL is of a pair.
+// Claim. single says that of the rows of a unit in t whose keys are all not NULL no two have the same values in all of
+// them: the join equates them all, so that other rows find no partner. Proof, by the derivation of t. A table of the
+// policy: at most one row a unit; a key through which units are found, for which every query over the measure's tables
+// needs a constraint (rewrite.Required); or one that the policy declares unique, whose proof is a constraint read in
+// the leaf's own snapshot, or else the SQL itself, which takes one row of those of a unit that share it
+// (rewrite/source.go): what is declared is relied upon by nobody. Marked, Computed, Tabulated and Windowed: their rows
+// are their input's, or some of them. PerUnit: one row a unit and combination of what it is grouped by, if that are
+// keys that are given alone. Paired: the keys of one side fix its row, and with it the values that the other side must
+// have in the keys that are equated, and if these fix the other side's row too the pair is fixed. In an outer join a
+// left row is there without a partner only where it has none, and a right side's key that is not NULL is of a pair.
 //
-// Theorem. The sensitivities that are computed from MaxRowsPerUnit hold for joins, inner and left, and for joins of joins.
+// Theorem. The sensitivities that are computed from MaxRowsPerUnit hold for joins, inner and left, and for joins of
+// joins.
 
 // rows bounds the pairs of one unit, and says what that relies on.
 func (p *Paired) rows() (int64, []Unique) {
@@ -60,13 +61,17 @@ func (p *Paired) rows() (int64, []Unique) {
 	return rows, distinctUniques(relied)
 }
 
-// fullRows bounds the rows that a unit has of a FULL JOIN: pairs, rows of the left side without a partner and rows of the right side without one.
+// fullRows bounds the rows that a unit has of a FULL JOIN: pairs, rows of the left side without a partner and rows of
+// the right side without one.
 //
-// Claim. These are at most L + R where one side is single, and else the greater of L·R and L + R. Proof. Of l and r rows a left and b right ones have partners. If the right side is single each left row is in one
-// pair or alone: l rows, and r − b besides; if the left side is, r and l − a. Otherwise a·b + (l − a) + (r − b), which is linear in a and in b, is largest at their ends: l·r where all have partners, l + r where none has (one side alone
-// has none). That a side is single is what made the bound of pairs less than L·R, and what that relies on is enforced with it.
+// Claim. These are at most L + R where one side is single, and else the greater of L·R and L + R. Proof. Of l and r
+// rows a left and b right ones have partners. If the right side is single each left row is in one pair or alone: l
+// rows, and r − b besides; if the left side is, r and l − a. Otherwise a·b + (l − a) + (r − b), which is linear in a
+// and in b, is largest at their ends: l·r where all have partners, l + r where none has (one side alone has none). That
+// a side is single is what made the bound of pairs less than L·R, and what that relies on is enforced with it.
 //
-// Claim. Where the branches are apart they are at most as many as the larger branch has. Proof. See apart: all rows of a unit are of one branch.
+// Claim. Where the branches are apart they are at most as many as the larger branch has. Proof. See apart: all rows of
+// a unit are of one branch.
 func (u *United) fullRows(p *Paired) int64 {
 	if u.apart(p) {
 		return max(u.Branches[0].From.MaxRowsPerUnit, u.Branches[1].From.MaxRowsPerUnit)
@@ -84,9 +89,11 @@ func (u *United) fullRows(p *Paired) int64 {
 //
 // where whoever has a row on each side has one pair of them, and no other row.
 //
-// Claim. A unit has rows of the first branch, or of the second, and not of both. Proof. A row of the first branch has a left row of its unit for which the branch's condition holds, which reads columns of the left side alone.
-// The second branch's rows are marked by whether their unit has a left row for which the mark's condition holds, in no further key: if that is the same condition, the unit's rows on the right side are all
-// marked. Those that are marked are none of the branch, where its condition leaves the mark's false alone.
+// Claim. A unit has rows of the first branch, or of the second, and not of both. Proof. A row of the first branch has a
+// left row of its unit for which the branch's condition holds, which reads columns of the left side alone. The second
+// branch's rows are marked by whether their unit has a left row for which the mark's condition holds, in no further
+// key: if that is the same condition, the unit's rows on the right side are all marked. Those that are marked are none
+// of the branch, where its condition leaves the mark's false alone.
 func (u *United) apart(p *Paired) bool {
 	pairs, alone := u.Branches[0], u.Branches[1]
 	m, ok := alone.From.Derived.(*Marked)
@@ -116,8 +123,8 @@ func (u *United) apart(p *Paired) bool {
 	})
 }
 
-// singleIn tells whether no two rows of a unit in t share the values of keys, and what that relies on; base are the policy's
-// tables below the measure.
+// singleIn tells whether no two rows of a unit in t share the values of keys, and what that relies on; base are the
+// policy's tables below the measure.
 func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]Unique, bool) {
 	if t.MaxRowsPerUnit == 1 {
 		return nil, true
@@ -145,10 +152,11 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 //
 //	SELECT p.city, sum(v.price) AS s FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY p.person_id, p.city
 //
-// Claim. A PerUnit whose keys are all sole in its input, and that has no join keys, has at most one row a unit.
-// Proof. A unit's rows of the input agree in all keys, and so are in one group. That they agree, by the derivation of t: it has one row a unit; a pair
-// of an inner join has the value of a row of one side, and all rows of that side have the same; in an outer join so has the left side (a right
-// side's column is NULL in rows without a partner, and not in others); Marked passes a row's columns on.
+// Claim. A PerUnit whose keys are all sole in its input, and that has no join keys, has at most one row a unit. Proof.
+// A unit's rows of the input agree in all keys, and so are in one group. That they agree, by the derivation of t: it
+// has one row a unit; a pair of an inner join has the value of a row of one side, and all rows of that side have the
+// same; in an outer join so has the left side (a right side's column is NULL in rows without a partner, and not in
+// others); Marked passes a row's columns on.
 func sole(t *policy.Table, c *policy.Column) bool {
 	if t.MaxRowsPerUnit == 1 {
 		return true

@@ -120,8 +120,8 @@ func (u *PerUnit) KeysOf() (list []*policy.Column) {
 //
 // groups the rows of both tables (a United) and leaves groups that have a row of the first: no more than the first has.
 //
-// Claim. A unit has at most groups() rows of which Of holds. Proof. A row of a union is one row of one branch. In a branch whose values of the columns that Of reads are constants,
-// Of holds of all rows or of none.
+// Claim. A unit has at most groups() rows of which Of holds. Proof. A row of a union is one row of one branch. In a
+// branch whose values of the columns that Of reads are constants, Of holds of all rows or of none.
 func (u *PerUnit) groups() int64 {
 	d, ok := u.From.Derived.(*United)
 	if !ok || u.Of == nil {

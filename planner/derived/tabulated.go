@@ -11,21 +11,22 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Tabulated are the rows of From, each with further columns: whole numbers that are functions of the cells of some of From's columns,
-// which the planner has listed (docs/adr/0146). In
+// Tabulated are the rows of From, each with further columns: whole numbers that are functions of the cells of some of
+// From's columns, which the planner has listed (docs/adr/0146). In
 //
 //	SELECT sum(l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity) FROM lineitem JOIN partsupp ON …
 //
-// ps_supplycost is a number of cents that public rows say for l_partkey and l_suppkey: the database gets a list of combinations of
-// both columns' cells with the cents of each, joins it by the number of the combination, and adds up products of columns.
+// ps_supplycost is a number of cents that public rows say for l_partkey and l_suppkey: the database gets a list of
+// combinations of both columns' cells with the cents of each, joins it by the number of the combination, and adds up
+// products of columns.
 //
-// Claim: a row of Tabulated is a function of one row of From, which it replaces; each further column is NULL or a whole number within its
-// domain, whatever the row holds.
-// Neighbours: a unit's rows are as many as its rows of From, and follow from them and from the list, which is public: so what a unit moves is
-// bounded as before, by From's rows a unit.
-// Proof: no combination is listed twice (NewTabulated), so a left join with the list leaves each row once; the row's combination is
-// a function of its normalised values, each of which has one cell. The domain's ends are the least and the largest number of the list.
-// Limits: nothing is told of the list but by what is made of the rows; that a combination is not listed is NULL, as SQL's outer join has it.
+// Claim: a row of Tabulated is a function of one row of From, which it replaces; each further column is NULL or a whole
+// number within its domain, whatever the row holds. Neighbours: a unit's rows are as many as its rows of From, and
+// follow from them and from the list, which is public: so what a unit moves is bounded as before, by From's rows a
+// unit. Proof: no combination is listed twice (NewTabulated), so a left join with the list leaves each row once; the
+// row's combination is a function of its normalised values, each of which has one cell. The domain's ends are the least
+// and the largest number of the list. Limits: nothing is told of the list but by what is made of the rows; that a
+// combination is not listed is NULL, as SQL's outer join has it.
 type Tabulated struct {
 	From         *policy.Table
 	Args         []*policy.Column // of From
@@ -34,8 +35,8 @@ type Tabulated struct {
 	digest       string
 }
 
-// TabulatedColumn is a number for each combination; Known nil: for all of them. Of texts and booleans it is the place among Texts, of dates the
-// number of days since 1970.
+// TabulatedColumn is a number for each combination; Known nil: for all of them. Of texts and booleans it is the place
+// among Texts, of dates the number of days since 1970.
 type TabulatedColumn struct {
 	Name   string
 	Type   policy.Type
@@ -97,8 +98,8 @@ func (c TabulatedColumn) domain() *policy.Domain {
 	return domain
 }
 
-// NewTabulated makes the table of a Tabulated: the columns and keys of From, then those of the list. It is nil where a combination is listed
-// twice, or there are too many.
+// NewTabulated makes the table of a Tabulated: the columns and keys of From, then those of the list. It is nil where a
+// combination is listed twice, or there are too many.
 func NewTabulated(d *Tabulated) *policy.Table {
 	product := 1
 	for _, c := range d.Args {
@@ -149,8 +150,8 @@ func NewTabulated(d *Tabulated) *policy.Table {
 	return t
 }
 
-// And is the same list with one more column, which is a function of the one at a place: value of its number. It is nil where the column has a
-// number where that one has none.
+// And is the same list with one more column, which is a function of the one at a place: value of its number. It is nil
+// where the column has a number where that one has none.
 func (d *Tabulated) And(c TabulatedColumn, of int, value func(n policy.Value) (int32, bool)) *Tabulated {
 	if _, known := value(nil); known {
 		return nil
@@ -178,7 +179,8 @@ func (c TabulatedColumn) Of(i int) policy.Value {
 	}
 }
 
-// Widened is the table whose rows those of t are, one each, with further columns that follow from each row alone; nil: they are others.
+// Widened is the table whose rows those of t are, one each, with further columns that follow from each row alone; nil:
+// they are others.
 func Widened(t *policy.Table) *policy.Table {
 	switch d := t.Derived.(type) {
 	case *Computed:

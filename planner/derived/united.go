@@ -17,12 +17,13 @@ import (
 //
 // it is a table with the columns of the union, each with one domain that holds what any branch may have in it.
 //
-// Claim: a unit's rows of United are a function of its own rows of the branches, and no more than the sum of their bounds.
-// Neighbours: a unit that is absent, or has other rows, in any branches moves its own rows alone.
-// Proof: each row is one row of one branch for which that branch's condition holds, with that row's unit; so the unit's rows are as many as
-// its rows of all branches together. A value is a value of the branch's column, NULL or a constant, and the domain of the union holds them all
-// (ordered: from the least end to the largest; else: all values), so that none is outside of it.
-// Exactness: values are passed on as they are; cells of the union are parts of cells of each branch, where their number allows.
+// Claim: a unit's rows of United are a function of its own rows of the branches, and no more than the sum of their
+// bounds. Neighbours: a unit that is absent, or has other rows, in any branches moves its own rows alone. Proof: each
+// row is one row of one branch for which that branch's condition holds, with that row's unit; so the unit's rows are as
+// many as its rows of all branches together. A value is a value of the branch's column, NULL or a constant, and the
+// domain of the union holds them all (ordered: from the least end to the largest; else: all values), so that none is
+// outside of it. Exactness: values are passed on as they are; cells of the union are parts of cells of each branch,
+// where their number allows.
 type United struct {
 	Branches []UnitedBranch
 	Full     bool // of a FULL JOIN: the first branch are the pairs of an outer join, the second the right rows without a partner
@@ -80,8 +81,8 @@ func (v UnitedValue) text() string {
 	return fmt.Sprintf("%T %v", v.Constant, v.Constant)
 }
 
-// NewUnited makes the table of a United, whose columns have these types. It is nil where a unit could have too many rows, or a column's values
-// have no domain together.
+// NewUnited makes the table of a United, whose columns have these types. It is nil where a unit could have too many
+// rows, or a column's values have no domain together.
 func NewUnited(u *United, types []policy.Type) *policy.Table {
 	rows, expected := int64(0), int64(0)
 	for _, b := range u.Branches {
@@ -254,14 +255,16 @@ func (v UnitedValue) CellIn(d *policy.Domain, cell int) int {
 	return -1
 }
 
-// lattice is a range of whole numbers, in units of the last of some decimals, and the widest step on which all that was taken into it lies.
+// lattice is a range of whole numbers, in units of the last of some decimals, and the widest step on which all that was
+// taken into it lies.
 type lattice struct {
 	digits    int32
 	low, high *big.Int // nil: nothing is in it
 	step      big.Int
 }
 
-// take widens it to hold the numbers from least to most, which are own apart; nil: they are one. False: they are no numbers.
+// take widens it to hold the numbers from least to most, which are own apart; nil: they are one. False: they are no
+// numbers.
 func (l *lattice) take(least, most policy.Value, own *big.Int) bool {
 	from, ok := UnitsOf(least, l.digits)
 	to, also := UnitsOf(most, l.digits)

@@ -16,20 +16,20 @@ import (
 //
 // it is visits with a column of the numbers from 1 to the most visits of a person.
 //
-// Claim: a unit's rows of Windowed are a function of its own rows of From, and are no more than those; a further column is within
-// its domain. With First above 0 a unit has at most Last − First + 1 rows.
-// Neighbours: a unit that is absent from From, or has other rows there, moves no other unit's rows.
-// Proof: the SQL partitions by the unit itself, whatever else the statement partitions by (rewrite/windowed.go), so that each
-// function reads rows of one unit. What it says of them is decided by their contents: where rows tie in ORDER BY, and the function
-// tells them apart, the order goes on by a hash of all contents, and then the contents; rows that tie after that are the same in
-// every column and key, so whichever of them has which number, the rows with their numbers are the same. Where several functions tell
-// such rows apart, each in its own order, all go by one number that rows have before (sideBySide), lest other units' rows decide which numbers
-// go together. Values: numbers and
-// counts lie between 0 or 1 and the most rows of a unit; others are a value of the column, NULL where there is none, or a sum of that
-// many. First and Last keep rows by their row_number within the unit alone, in which each number occurs once.
-// Bounds: the functions see the rows that are left of a unit within the bounds of From (rule 10), so that where no bound leaves
-// any out they say what plain SQL says.
-// Limits: rows that name no unit are left out. Under replace-one the unit's old and new rows count, as of every derived table.
+// Claim: a unit's rows of Windowed are a function of its own rows of From, and are no more than those; a further column
+// is within its domain. With First above 0 a unit has at most Last − First + 1 rows. Neighbours: a unit that is absent
+// from From, or has other rows there, moves no other unit's rows. Proof: the SQL partitions by the unit itself,
+// whatever else the statement partitions by (rewrite/windowed.go), so that each function reads rows of one unit. What
+// it says of them is decided by their contents: where rows tie in ORDER BY, and the function tells them apart, the
+// order goes on by a hash of all contents, and then the contents; rows that tie after that are the same in every column
+// and key, so whichever of them has which number, the rows with their numbers are the same. Where several functions
+// tell such rows apart, each in its own order, all go by one number that rows have before (sideBySide), lest other
+// units' rows decide which numbers go together. Values: numbers and counts lie between 0 or 1 and the most rows of a
+// unit; others are a value of the column, NULL where there is none, or a sum of that many. First and Last keep rows by
+// their row_number within the unit alone, in which each number occurs once. Bounds: the functions see the rows that are
+// left of a unit within the bounds of From (rule 10), so that where no bound leaves any out they say what plain SQL
+// says. Limits: rows that name no unit are left out. Under replace-one the unit's old and new rows count, as of every
+// derived table.
 type Windowed struct {
 	From        *policy.Table
 	Where       predicate.Pred
@@ -72,8 +72,8 @@ type WindowOrder struct {
 	Descending, NullsFirst bool
 }
 
-// WindowFrame says which rows of the partition a function sees, from so many rows before or after the current one to so many.
-// Without Rows its ends are unbounded or with all rows that tie with the current one.
+// WindowFrame says which rows of the partition a function sees, from so many rows before or after the current one to so
+// many. Without Rows its ends are unbounded or with all rows that tie with the current one.
 type WindowFrame struct {
 	Rows       bool
 	Start, End int64
@@ -195,8 +195,8 @@ func (c WindowColumn) shown(rows int64) (*policy.Column, *policy.Domain) {
 	return nil, nil
 }
 
-// NewWindowed makes the table of a Windowed: the columns and keys of From, then the functions. It is nil where one of them has more
-// values than a domain may have cells.
+// NewWindowed makes the table of a Windowed: the columns and keys of From, then the functions. It is nil where one of
+// them has more values than a domain may have cells.
 func NewWindowed(w *Windowed) *policy.Table {
 	rows := w.From.MaxRowsPerUnit
 	if w.First > 0 {

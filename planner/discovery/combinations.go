@@ -8,7 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Combinations of declared values that are too many for one answer (docs/adr/0018): a column holds the numbers of their cells, and its keys are found like any other's. In
+// Combinations of declared values that are too many for one answer (docs/adr/0018): a column holds the numbers of their
+// cells, and its keys are found like any other's. In
 //
 //	SELECT city, age, income, count(*) FROM people GROUP BY 1, 2, 3
 //

@@ -1,10 +1,11 @@
-// Package discovery is what a statement knows of columns of `keys: discover`, whose values nobody has declared: the keys that she has paid for,
-// those that the statement names, and those that are still to be found (partition selection). Of
+// Package discovery is what a statement knows of columns of `keys: discover`, whose values nobody has declared: the
+// keys that she has paid for, those that the statement names, and those that are still to be found (partition
+// selection). Of
 //
 //	SELECT zip, count(*) FROM people GROUP BY zip
 //
-// the binder asks for the keys of zip (Want); they are looked for among what she holds (Find), and where they are not there the plan
-// says what finding them costs (Finish) and is made for keys that stand for them.
+// the binder asks for the keys of zip (Want); they are looked for among what she holds (Find), and where they are not
+// there the plan says what finding them costs (Finish) and is made for keys that stand for them.
 package discovery
 
 import (
@@ -27,11 +28,11 @@ import (
 )
 
 // A column of `keys: discover` has no declared values. A statement works with those that it names and those that were
-// found: with them the column has a domain like any other, in which all else is 'other' (docs/adr/0018). Which they are is
-// known only after the statement has been bound, so it is bound again with what is missing: the constants that an open
-// column is compared with, and, where it is grouped by one, the keys that she has paid for. Where she has not, the plan
-// says what finding them costs, and is made for keys that stand for them; the statement is planned anew once they are
-// there.
+// found: with them the column has a domain like any other, in which all else is 'other' (docs/adr/0018). Which they are
+// is known only after the statement has been bound, so it is bound again with what is missing: the constants that an
+// open column is compared with, and, where it is grouped by one, the keys that she has paid for. Where she has not, the
+// plan says what finding them costs, and is made for keys that stand for them; the statement is planned anew once they
+// are there.
 
 // Keys is what one binding of a statement knows of open columns, and what it finds missing. Columns are the policy's.
 type Keys struct {
@@ -55,7 +56,8 @@ type Finding struct {
 	Measure *plans.Measure
 }
 
-// discoveries is how many discoveries a budget's δ pays for where dp.delta does not say: a public part of it is what each takes.
+// discoveries is how many discoveries a budget's δ pays for where dp.delta does not say: a public part of it is what
+// each takes.
 const discoveries = 16
 
 // standIns is the number of keys that a plan has in the place of those to be found.
@@ -250,7 +252,8 @@ func (o *Keys) Lacks() bool { return o != nil && o.wanted }
 //
 //	SELECT count(*) FROM orders WHERE note LIKE '%late%' OR left(note, 3) = 'Re:'
 //
-// a first binding notes two readings of note, a second one has columns for both, and names 'Re:', which has a cell in the third.
+// a first binding notes two readings of note, a second one has columns for both, and names 'Re:', which has a cell in
+// the third.
 func (o *Keys) Texts(of func() *policy.Table) *semantics.Texts {
 	if o == nil {
 		return nil
@@ -286,8 +289,8 @@ func (o *Keys) Want(t *policy.Table, columns []int) {
 	}
 }
 
-// Held are the numbers of units of found keys, as a measure over the table that counts rows, which is the same where a unit
-// has one.
+// Held are the numbers of units of found keys, as a measure over the table that counts rows, which is the same where a
+// unit has one.
 func (o *Keys) Held(t *policy.Table) []reuse.HeldOn {
 	if o == nil || !t.Opened || t.MaxRowsPerUnit != 1 {
 		return nil

@@ -2,8 +2,9 @@
 //
 //	SELECT avg(income) FROM people
 //
-// with a counter of rows and one of their sum, `CASE WHEN leaf_1.n1 > leaf_1.n1_width THEN … leaf_1.n2 / leaf_1.n1 END`. It is post-processing of what is released, in the SQL that
-// sandboxes read (docs/adr/0013). What is asked, and which counters that takes, is package bind's.
+// with a counter of rows and one of their sum, `CASE WHEN leaf_1.n1 > leaf_1.n1_width THEN … leaf_1.n2 / leaf_1.n1
+// END`. It is post-processing of what is released, in the SQL that sandboxes read (docs/adr/0013). What is asked, and
+// which counters that takes, is package bind's.
 package formula
 
 import (
@@ -32,8 +33,8 @@ func (w *Writer) Counter(n int) string {
 	return plans.LeafName(w.Leaf) + "." + w.Question.ColumnName(n)
 }
 
-// Clear is the condition that a counter is above least and above its own error: at no more than that, noise alone may have
-// made it, and what is divided by it is anything (post-processing, as the error is public).
+// Clear is the condition that a counter is above least and above its own error: at no more than that, noise alone may
+// have made it, and what is divided by it is anything (post-processing, as the error is public).
 func (w *Writer) Clear(counter, least int) string {
 	n, width := w.Counter(counter), w.Counter(w.Question.WidthOf(counter))
 	if least == 0 {
@@ -50,7 +51,8 @@ func (w *Writer) Total(x *linear.Argument, s, n string) string {
 	return w.Sum(x, s, n)
 }
 
-// Sum is the sum of a value with the counters S and n, of which the second is read where the value has a centre, or something is added to it.
+// Sum is the sum of a value with the counters S and n, of which the second is read where the value has a centre, or
+// something is added to it.
 func (w *Writer) Sum(x *linear.Argument, s, n string) string {
 	if x.Grid.Centre != 0 {
 		s = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, n)

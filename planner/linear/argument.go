@@ -36,8 +36,8 @@ type Argument struct {
 // bytesOfRat is about what a fraction takes.
 const bytesOfRat = 128
 
-// IsConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing else
-// to ask the database for.
+// IsConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing
+// else to ask the database for.
 func (v *Argument) IsConstant() bool { return v.Least.Cmp(v.Most) == 0 }
 
 // Middle is the value that is 0 on the grid.
@@ -146,8 +146,8 @@ func (v *Argument) Sum() *Summand {
 	return s
 }
 
-// Square is the counter of k², divided by the least power of 100 with which it is at most largest², and the exponent of what
-// one of its whole numbers is.
+// Square is the counter of k², divided by the least power of 100 with which it is at most largest², and the exponent of
+// what one of its whole numbers is.
 func (v *Argument) Square(largest int64) (s *Summand, exponent int) {
 	most, over := v.farthest(), int64(1)
 	largest = max(largest, 1)
@@ -206,9 +206,10 @@ func Product2(y, x *Argument) *Summand {
 	return s
 }
 
-// noteRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a numeric(15,2)
-// up to 10^8 is of tenths, as cents are more than maxAdded, variance(price) up to 10^4 likewise, as squares are. Values without
-// a finest digit, of floating columns, are rounded always: that is told where their domain's steps are finer.
+// noteRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a
+// numeric(15,2) up to 10^8 is of tenths, as cents are more than maxAdded, variance(price) up to 10^4 likewise, as
+// squares are. Values without a finest digit, of floating columns, are rounded always: that is told where their
+// domain's steps are finer.
 func (v *Argument) noteRounding(notes *semantics.Notes) {
 	if v.IsConstant() || v.Use == semantics.Scored {
 		return

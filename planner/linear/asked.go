@@ -4,8 +4,9 @@ package linear
 //
 //	SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY age), bool_or(age > 100) FROM people
 //
-// the first column is counted, the second is chosen, and the third, where dp.alarms is on, compared with a threshold: three
-// queries, whose answers one leaf shows. A package tells the kinds apart in one type switch, which names all of them.
+// the first column is counted, the second is chosen, and the third, where dp.alarms is on, compared with a threshold:
+// three queries, whose answers one leaf shows. A package tells the kinds apart in one type switch, which names all of
+// them.
 type Asked interface {
 	// ShownBy is the index of the leaf that shows the answer, of a query that was made for leaf own.
 	ShownBy(own int) int

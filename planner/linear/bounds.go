@@ -9,11 +9,11 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What is said of bounds: that at most five rows of each person are counted in visits, or that incomes outside the domain count as its nearest
-// end.
+// What is said of bounds: that at most five rows of each person are counted in visits, or that incomes outside the
+// domain count as its nearest end.
 
-// NoteBounds notes how rows were bounded before they were counted (privacy rule 22), also where no row need be counted: that a unit has two rows holds of none where one
-// is counted.
+// NoteBounds notes how rows were bounded before they were counted (privacy rule 22), also where no row need be counted:
+// that a unit has two rows holds of none where one is counted.
 func (s *Query) NoteBounds(notes *semantics.Notes) {
 	unit := s.Table.Dataset.Unit
 	if unit.Row {
@@ -42,8 +42,9 @@ func (s *Query) NoteBounds(notes *semantics.Notes) {
 	}
 }
 
-// NoteClamped notes the columns whose values a question depends on that are clamped. It goes by what the statement reads, and not by what is left of that once
-// conditions are cells: WHERE minutes > 240 holds in no cell of a domain that ends there, and counts rows in plain SQL.
+// NoteClamped notes the columns whose values a question depends on that are clamped. It goes by what the statement
+// reads, and not by what is left of that once conditions are cells: WHERE minutes > 240 holds in no cell of a domain
+// that ends there, and counts rows in plain SQL.
 func (q *Question) NoteClamped(notes *semantics.Notes) {
 	columns := derived.Deciding(q.Table)
 	read := func(list []*semantics.Expr) { columns = valuesRead(q.Table, list, columns) }
@@ -119,8 +120,8 @@ func boundedIn(t *policy.Table) (list []*policy.Table) {
 	return list
 }
 
-// boundNote says how a table's rows are bounded. Noise is then not all that an answer differs from the table by; what is left
-// out is a private number, so that no error can be shown for it.
+// boundNote says how a table's rows are bounded. Noise is then not all that an answer differs from the table by; what
+// is left out is a private number, so that no error can be shown for it.
 func boundNote(t *policy.Table, groups bool) string {
 	unit := t.Dataset.Unit.Name
 	picked := ", picked by a hash where there are more"

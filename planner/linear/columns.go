@@ -26,8 +26,8 @@ func (s *Query) Columns() (columns []*policy.Column, ok bool) {
 	return columns, ok
 }
 
-// Together cuts a column into the pieces of a measure's factor, and of what the question says of it: of the cells of a piece
-// either says the same. Nil: one of them tells each cell apart.
+// Together cuts a column into the pieces of a measure's factor, and of what the question says of it: of the cells of a
+// piece either says the same. Nil: one of them tells each cell apart.
 func (s *Query) Together(of *Factor, i int, c *policy.Column) []int {
 	if of.PiecesInSQL || of.Cuts == nil || of.Cuts[i] == nil {
 		return of.startsOf(i)
@@ -41,8 +41,8 @@ func (s *Query) Together(of *Factor, i int, c *policy.Column) []int {
 	return slices.Compact(starts)
 }
 
-// ToldApart are the cells of a column at which what the question says of it may change, in no order; false: it tells each cell apart.
-// The question compares on the grid.
+// ToldApart are the cells of a column at which what the question says of it may change, in no order; false: it tells
+// each cell apart. The question compares on the grid.
 func (s *Query) ToldApart(c *policy.Column) (starts []int, ok bool) {
 	for _, p := range s.Factors {
 		k := slices.Index(p.Columns, plans.ColumnIndex(s.Table, c))
@@ -73,8 +73,8 @@ func (p *Factor) startsOf(i int) []int {
 	return p.Cuts[i]
 }
 
-// Divides tells whether a question asks for a part of some piece of cells that the measure does not tell apart: then the
-// measure does not answer it.
+// Divides tells whether a question asks for a part of some piece of cells that the measure does not tell apart: then
+// the measure does not answer it.
 func (s *Query) Divides(m *Query) bool {
 	for _, p := range m.Factors {
 		for i, at := range p.Columns {
@@ -86,7 +86,8 @@ func (s *Query) Divides(m *Query) bool {
 	return false
 }
 
-// dividesPieces tells whether what the question says of a column changes within a piece of a measure's factor, whose i-th column it is.
+// dividesPieces tells whether what the question says of a column changes within a piece of a measure's factor, whose
+// i-th column it is.
 func (s *Query) dividesPieces(p *Factor, i int, c *policy.Column) bool {
 	starts, ok := s.ToldApart(c)
 	return !ok || slices.ContainsFunc(starts, func(cell int) bool {
@@ -94,8 +95,8 @@ func (s *Query) dividesPieces(p *Factor, i int, c *policy.Column) bool {
 	})
 }
 
-// Distinctions numbers the pieces of a column, of each of which a cell is known, so that those with one number are alike to
-// the question, whatever the cells of other columns are.
+// Distinctions numbers the pieces of a column, of each of which a cell is known, so that those with one number are
+// alike to the question, whatever the cells of other columns are.
 func (s *Query) Distinctions(c *policy.Column, size int, cell func(piece int) int) []int32 {
 	keys := make([][]byte, size)
 	mark := func(p predicate.Pred) {
@@ -188,7 +189,8 @@ func (s *Query) ConditionOf(counter, cell int) (predicate.Pred, bool) {
 	return p, true
 }
 
-// AddsUp is what a counter adds up, as releases tell it: nothing but rows, or a product of factors. False: something else.
+// AddsUp is what a counter adds up, as releases tell it: nothing but rows, or a product of factors. False: something
+// else.
 func (s *Query) AddsUp(counter int) (string, bool) {
 	if s.Values[counter] != nil || s.Sums[counter] != nil && s.Sums[counter].Expr != nil {
 		return "", false

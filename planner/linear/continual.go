@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Queries whose cells are closed one by one: SELECT day, count(*) FROM visits GROUP BY day over a table to which rows are only added is read from a
-// continual release up to the last day that is closed.
+// Queries whose cells are closed one by one: SELECT day, count(*) FROM visits GROUP BY day over a table to which rows
+// are only added is read from a continual release up to the last day that is closed.
 
 // Seen is the Spec of what can be read of a release of such a measure.
 func (s *Query) Seen(spec mechanisms.Spec) mechanisms.Spec {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Counters of one measure are told apart and ordered by what they count, not by how and where the statement writes them:
-// so the same question has the same digest, and a counter written twice is paid for once.
+// Counters of one measure are told apart and ordered by what they count, not by how and where the statement writes
+// them: so the same question has the same digest, and a counter written twice is paid for once.
 
 // foldCounters finds the counters that the database is asked for, and for each the conditions left over.
 func (v *Solver) foldCounters() (only map[int][]*semantics.Expr, refusal *refuse.Refusal) {
@@ -142,8 +142,8 @@ func (s *Query) orderCounters() {
 	}
 }
 
-// trim makes a counter's mask canonical: false where the factor's condition fails, nil where it would say nothing. It tells
-// whether the counter counts anywhere.
+// trim makes a counter's mask canonical: false where the factor's condition fails, nil where it would say nothing. It
+// tells whether the counter counts anywhere.
 func (p *Factor) trim(counter int) bool {
 	mask := p.Masks[counter]
 	if mask == nil {

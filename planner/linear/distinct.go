@@ -12,11 +12,11 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Counters of different values: count(DISTINCT age), sum(DISTINCT age). The database counts rows by the cells of what is counted,
-// and the mechanism counts the values that have rows, or adds up what each of them weighs.
+// Counters of different values: count(DISTINCT age), sum(DISTINCT age). The database counts rows by the cells of what
+// is counted, and the mechanism counts the values that have rows, or adds up what each of them weighs.
 
-// DistinctValues are what a counter counts, or adds up, the different ones of: an expression, NULL left out, or a row of several, in which NULL
-// is a value like others.
+// DistinctValues are what a counter counts, or adds up, the different ones of: an expression, NULL left out, or a row
+// of several, in which NULL is a value like others.
 type DistinctValues struct {
 	Of  []*semantics.Expr
 	Row bool

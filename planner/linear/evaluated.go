@@ -8,13 +8,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// evaluated is what a factor's conditions and keys come to on combinations of its columns' cells. An expression that reads some of the
-// columns is evaluated once on each combination of theirs: of
+// evaluated is what a factor's conditions and keys come to on combinations of its columns' cells. An expression that
+// reads some of the columns is evaluated once on each combination of theirs: of
 //
 //	SELECT sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) END) FROM lineitem JOIN part ON l_partkey = p_partkey
 //
-// the condition, which looks a part up, is evaluated once a part, not once a part and a discount. The first combination on which an
-// expression fails is the same as if all were evaluated.
+// the condition, which looks a part up, is evaluated once a part, not once a part and a discount. The first combination
+// on which an expression fails is the same as if all were evaluated.
 type evaluated struct {
 	v      *Solver
 	p      *Factor

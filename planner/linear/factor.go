@@ -12,8 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The factors of a query. SELECT age / 10, sex, count(*) FROM people WHERE income > 100 GROUP BY 1, 2 has two: age, whose cells fall into classes of
-// equal age / 10, and sex. Cells of the query are pairs of a class of each; income is the filter's alone.
+// The factors of a query. SELECT age / 10, sex, count(*) FROM people WHERE income > 100 GROUP BY 1, 2 has two: age,
+// whose cells fall into classes of equal age / 10, and sex. Cells of the query are pairs of a class of each; income is
+// the filter's alone.
 
 // classify evaluates the factor's conditions and keys on every combination of its columns' cells and numbers the
 // combinations of equal keys, in order of their first occurrence.
@@ -81,7 +82,8 @@ func (v *Solver) classify(p *Factor) *refuse.Refusal {
 	return nil
 }
 
-// like is the combination that some pieces are like, by what again says of each column's: themselves, or one before them.
+// like is the combination that some pieces are like, by what again says of each column's: themselves, or one before
+// them.
 func (p *Factor) like(again [][]int32, pieces []int) (at int) {
 	for i, piece := range pieces {
 		if again != nil && again[i] != nil {
@@ -132,9 +134,9 @@ func (v *Solver) classifyOne(p *Factor, on *evaluated, at int, cells []int, numb
 	return nil
 }
 
-// concealed tells whether the factor's keys read a column in the cell of what is outside its domain, which the policy hides: a
-// group all of whose cells are so is measured like any other, and is no row of the answer. Totals have its rows. What is left
-// out is decided by the policy and the statement: post-processing.
+// concealed tells whether the factor's keys read a column in the cell of what is outside its domain, which the policy
+// hides: a group all of whose cells are so is measured like any other, and is no row of the answer. Totals have its
+// rows. What is left out is decided by the policy and the statement: post-processing.
 func (v *Solver) concealed(p *Factor, cells []int) bool {
 	for i, at := range p.Columns {
 		if cell := v.Table.Columns[at].HiddenCell(); cell < 0 || cells[i] != cell {
@@ -162,7 +164,8 @@ func (v *Solver) keysOf(p *Factor, on *evaluated, values []policy.Value) ([]poli
 	return values, nil
 }
 
-// classNumbers number combinations of keys, those that the condition admits and the others by themselves, in the order in which they come.
+// classNumbers number combinations of keys, those that the condition admits and the others by themselves, in the order
+// in which they come.
 type classNumbers struct {
 	inOrder int         // combinations that have one key, which only grows, from the first on
 	of      policy.Type // of that key
@@ -179,7 +182,8 @@ func (n *classNumbers) next(keys int) []policy.Value {
 	return n.room[:keys:keys]
 }
 
-// number is that of keys, which lie in the room of next, and tells whether they are new. A key that only grows is new, or the one that came last.
+// number is that of keys, which lie in the room of next, and tells whether they are new. A key that only grows is new,
+// or the one that came last.
 func (n *classNumbers) number(at int, values []policy.Value, outside int) (number int32, isNew bool) {
 	have := n.keys[outside]
 	if at < n.inOrder {
@@ -206,8 +210,9 @@ func (n *classNumbers) number(at int, values []policy.Value, outside int) (numbe
 	return int32(len(have)), true
 }
 
-// numbersOf are the numbers of a factor's keys, none of which has one yet. The regular cells of one column have keys that only grow where the key is monotone; of floating numbers, of which −0
-// and 0 are the same and have two texts, that is not made use of.
+// numbersOf are the numbers of a factor's keys, none of which has one yet. The regular cells of one column have keys
+// that only grow where the key is monotone; of floating numbers, of which −0 and 0 are the same and have two texts,
+// that is not made use of.
 func (v *Solver) numbersOf(p *Factor) *classNumbers {
 	n := &classNumbers{}
 	if len(p.Columns) != 1 || len(p.Keys) != 1 || p.Keys[0] >= len(v.Query.Keys)-v.Query.conditions {
@@ -220,7 +225,8 @@ func (v *Solver) numbersOf(p *Factor) *classNumbers {
 	return n
 }
 
-// place numbers combinations of equal keys: as a class those that the condition admits, among what is left out the others.
+// place numbers combinations of equal keys: as a class those that the condition admits, among what is left out the
+// others.
 func (p *Factor) place(at int, values []policy.Value, numbers *classNumbers, admitted bool) {
 	if !admitted {
 		p.Class[at] = -1
@@ -256,9 +262,9 @@ func (v *Solver) within(p *Factor) []predicate.Pred {
 	return out
 }
 
-// decidesKeys lists, for each conjunct of the filter over several columns that are all keys', these columns: their cells
-// are looked at together, so that groups in which no row can be are not shown. Where that takes too many combinations,
-// they are shown.
+// decidesKeys lists, for each conjunct of the filter over several columns that are all keys', these columns: their
+// cells are looked at together, so that groups in which no row can be are not shown. Where that takes too many
+// combinations, they are shown.
 func (v *Solver) decidesKeys(lists ...[]*semantics.Expr) [][]int {
 	var read, keys []int
 	for i, list := range lists {
@@ -296,9 +302,9 @@ func (v *Solver) decide(e *semantics.Expr) (bool, *refuse.Refusal) {
 	return refusal == nil && value == true, refusal
 }
 
-// key evaluates a group key on the box. A bare column stands for its step, by the step's low end, and so does a time that is put into
-// buckets finer than its steps: date_trunc('minute', at) of a column of hours has a key for each hour. A step that shares a bucket with
-// another step has none.
+// key evaluates a group key on the box. A bare column stands for its step, by the step's low end, and so does a time
+// that is put into buckets finer than its steps: date_trunc('minute', at) of a column of hours has a key for each hour.
+// A step that shares a bucket with another step has none.
 func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
 	if e.Form == semantics.FormColumn {
 		if c := v.Table.Columns[e.Cols[0]]; !c.Domain.Single() {
@@ -323,7 +329,8 @@ func decides(e *semantics.Expr) bool {
 	return e.Type() == policy.Bool || slices.ContainsFunc(e.Args, decides)
 }
 
-// isBucket tells keys that say when, or how long: a time, what lies between two, or a number that grows with it. A condition is none, nor is what repeats (hours of days).
+// isBucket tells keys that say when, or how long: a time, what lies between two, or a number that grows with it. A
+// condition is none, nor is what repeats (hours of days).
 func (v *Solver) isBucket(e *semantics.Expr) bool {
 	if !e.Monotone || len(e.Cols) != 1 || decides(e) || v.Table.Columns[e.Cols[0]].Open != nil {
 		return false
@@ -350,8 +357,9 @@ func Decode(at int, sizes []int, cells []int) {
 	}
 }
 
-// hidden is an open column that the factor's keys read in a cell that is no key: what has not been found is not shown. nil: there is none. Conditions that stand among the keys show
-// nothing: of count(*) FILTER (WHERE zip = '805') beside count(*) the rows of all other texts, and of none, are counted too.
+// hidden is an open column that the factor's keys read in a cell that is no key: what has not been found is not shown.
+// nil: there is none. Conditions that stand among the keys show nothing: of count(*) FILTER (WHERE zip = '805') beside
+// count(*) the rows of all other texts, and of none, are counted too.
 func (v *Solver) hidden(p *Factor, cells []int) *policy.Column {
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
-// Marginals is how an ask of several grouping sets is measured: not its cells, but the sets' own tables, or what they have
-// in common and where they differ, all at once. Then every set is read from all that is measured, and they add up.
+// Marginals is how an ask of several grouping sets is measured: not its cells, but the sets' own tables, or what they
+// have in common and where they differ, all at once. Then every set is read from all that is measured, and they add up.
 type Marginals struct {
 	Strategy mechanisms.Strategy
 	Sets     [][]int             // by wanted set: the factors that its keys are decided by

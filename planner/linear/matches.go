@@ -57,8 +57,9 @@ func (v *Solver) holds(e *semantics.Expr) bool {
 	return refusal == nil && steady && holds == true
 }
 
-// listed tells whether a condition holds of every combination of cells that a list has, by these and its numbers, where known says
-// that a row has one: FROM a, b WHERE b.x = a.x AND b.y = a.y looks b up by both equations, which then hold of what is found.
+// listed tells whether a condition holds of every combination of cells that a list has, by these and its numbers, where
+// known says that a row has one: FROM a, b WHERE b.x = a.x AND b.y = a.y looks b up by both equations, which then hold
+// of what is found.
 func (v *Solver) listed(e *semantics.Expr, known predicate.Pred) bool {
 	for t := v.Table; t != nil; t = derived.Widened(t) {
 		d, ok := t.Derived.(*derived.Tabulated)
@@ -106,13 +107,14 @@ func (v *Solver) holdsOfAll(e *semantics.Expr, d *derived.Tabulated, read []int)
 	return true
 }
 
-// multiply bounds the rows of a unit that are placed, and those placed into one cell, where each row is there once for each
-// match: by the most matches that the conditions on public columns leave, and the most of them that have equal keys.
+// multiply bounds the rows of a unit that are placed, and those placed into one cell, where each row is there once for
+// each match: by the most matches that the conditions on public columns leave, and the most of them that have equal
+// keys.
 //
-// Proof. A unit has at most R rows in From. A row of combination x becomes one row for each match (x, j), of which those
-// are placed whose j satisfies every conjunct of the filter that reads j alone, and whose class, by j and the cells of the
-// factor's other columns, is not −1. Their number is at most that over all j and all cells of the other columns, and so is
-// the number of them in one class. A cell is in one class of each factor.
+// Proof. A unit has at most R rows in From. A row of combination x becomes one row for each match (x, j), of which
+// those are placed whose j satisfies every conjunct of the filter that reads j alone, and whose class, by j and the
+// cells of the factor's other columns, is not −1. Their number is at most that over all j and all cells of the other
+// columns, and so is the number of them in one class. A cell is in one class of each factor.
 func (v *Solver) multiply() {
 	m := derived.MatchedIn(v.Table)
 	if m == nil || v.Query.PerGroup > 0 || v.Query.Empty {
@@ -147,8 +149,8 @@ func (v *Solver) partOfColumn(column int) *Factor {
 	return nil
 }
 
-// matchClasses is the most matches of one combination that are in some class, and the most in one, over all cells of the factor's
-// other columns; at is the place of the public row among its columns.
+// matchClasses is the most matches of one combination that are in some class, and the most in one, over all cells of
+// the factor's other columns; at is the place of the public row among its columns.
 func matchClasses(m *derived.Matched, p *Factor, at int, allowed func(int32) bool) (placed, each int64) {
 	inner, class := 1, p.byCell(p.Class) // combinations of the columns after it
 	for i := at + 1; i < len(p.Sizes); i++ {

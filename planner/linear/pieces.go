@@ -99,8 +99,8 @@ func (p *Factor) forced(c *policy.Column) (at []int) {
 	return slices.DeleteFunc(at, func(cell int) bool { return cell >= c.Domain.Regular })
 }
 
-// cut cuts the factor's columns into pieces where they have some, and tells whether few enough combinations are left. Of a
-// factor whose cells are too many the SQL tells the pieces apart.
+// cut cuts the factor's columns into pieces where they have some, and tells whether few enough combinations are left.
+// Of a factor whose cells are too many the SQL tells the pieces apart.
 func (v *Solver) cut(p *Factor, tooMany bool) bool {
 	exprs, combinations := v.decided(p), 1
 	if tooMany {
@@ -126,8 +126,8 @@ func (v *Solver) cut(p *Factor, tooMany bool) bool {
 	return true
 }
 
-// refine cuts a factor as finely as what is added up of its cells asks for, where the SQL does not tell its pieces apart.
-// What is known of a combination holds for those that it is cut into.
+// refine cuts a factor as finely as what is added up of its cells asks for, where the SQL does not tell its pieces
+// apart. What is known of a combination holds for those that it is cut into.
 func (v *Solver) refine(p *Factor, sum *Summand) {
 	if p.PiecesInSQL || p.Cuts == nil || sum == nil || sum.Expr == nil {
 		return
@@ -145,7 +145,8 @@ func (v *Solver) refine(p *Factor, sum *Summand) {
 	}
 }
 
-// inner is how many combinations the columns after the i-th have: as many follow one another in a list with one piece of it.
+// inner is how many combinations the columns after the i-th have: as many follow one another in a list with one piece
+// of it.
 func (p *Factor) inner(i int) int {
 	n := 1
 	for _, size := range p.Sizes[i+1:] {
@@ -154,7 +155,8 @@ func (p *Factor) inner(i int) int {
 	return n
 }
 
-// recut cuts one column into other pieces, each within one of those that it has; nil: into cells. Of what is no work of a statement's, work is nil.
+// recut cuts one column into other pieces, each within one of those that it has; nil: into cells. Of what is no work of
+// a statement's, work is nil.
 func (p *Factor) recut(work *scalar.Work, i int, starts []int) {
 	size := len(starts)
 	if starts == nil {
@@ -288,8 +290,8 @@ func (v *Solver) put(p *Factor, pieces []int) {
 	}
 }
 
-// again are, for each column of a factor, which of its pieces each is like: all that is asked of the factor's combinations is the same on both, and no other one before is looked at. Nil: of no column
-// is that known.
+// again are, for each column of a factor, which of its pieces each is like: all that is asked of the factor's
+// combinations is the same on both, and no other one before is looked at. Nil: of no column is that known.
 func (v *Solver) again(p *Factor) (of [][]int32) {
 	exprs := slices.Clone(p.filters)
 	for _, k := range p.Keys {

@@ -1,12 +1,12 @@
-// Package linear takes an aggregation as a linear map on cells. A Question is what a SELECT asks of a table's rows: conditions,
-// group keys, counters. Solve folds what the database can test into a predicate and evaluates the rest on every combination of
-// cells (or pieces of them) of the columns that it reads: the Query that comes of it says for each group and counter which cells
-// are added up with which weight. Of
+// Package linear takes an aggregation as a linear map on cells. A Question is what a SELECT asks of a table's rows:
+// conditions, group keys, counters. Solve folds what the database can test into a predicate and evaluates the rest on
+// every combination of cells (or pieces of them) of the columns that it reads: the Query that comes of it says for each
+// group and counter which cells are added up with which weight. Of
 //
 //	SELECT age / 10, count(*), sum(income) FROM people WHERE sex = 'f' GROUP BY 1
 //
-// the grain is age, whose cells fall into twelve classes, one for each key; the filter is a predicate; and there are two
-// counters, of which one adds up a whole number of each row.
+// the grain is age, whose cells fall into twelve classes, one for each key; the filter is a predicate; and there are
+// two counters, of which one adds up a whole number of each row.
 package linear
 
 import (
@@ -89,8 +89,8 @@ func (q *Question) widthOf(n int, twice bool) int {
 	return len(q.Counters) - 1
 }
 
-// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2 for the half-width of n2, t2 for
-// twice that.
+// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2 for the half-width of n2,
+// t2 for twice that.
 func (q *Question) ColumnName(n int) string {
 	if of := q.Counters[n].Width; of != nil {
 		if q.Counters[n].Twice {
@@ -171,8 +171,8 @@ type Query struct {
 	Work      *scalar.Work
 }
 
-// Turned is a question over rows that meet a public list, which is asked with the counters of all candidates side by side;
-// its answer is turned over, so that candidates are rows.
+// Turned is a question over rows that meet a public list, which is asked with the counters of all candidates side by
+// side; its answer is turned over, so that candidates are rows.
 type Turned interface {
 	// Flat is what is asked; at says by candidate and counter of the question which of its counters are whose.
 	Flat() (q *Question, at [][]int)
@@ -295,7 +295,8 @@ func Conjuncts(where []*semantics.Expr) []*semantics.Expr {
 	return out
 }
 
-// split joins keys and conditions that share a column into one factor; factors are in the order of their first column's name.
+// split joins keys and conditions that share a column into one factor; factors are in the order of their first column's
+// name.
 func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Expr) []*Factor {
 	type item struct {
 		columns []int
@@ -361,8 +362,8 @@ func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Exp
 	return parts
 }
 
-// sortFactors orders the columns of each factor, and the factors by their first column, by name: a policy may list its columns
-// in any order.
+// sortFactors orders the columns of each factor, and the factors by their first column, by name: a policy may list its
+// columns in any order.
 func sortFactors(t *policy.Table, parts []*Factor) {
 	byName := func(a, b int) int { return strings.Compare(t.Columns[a].Name, t.Columns[b].Name) }
 	for _, p := range parts {
@@ -387,8 +388,8 @@ type UnknownError struct {
 	Pos  int
 }
 
-// Key is a join key in sight. As a column is, it is a position: rows that get a wider table keep theirs, where a pointer into the narrower one's keys would be of a table that
-// is no longer read.
+// Key is a join key in sight. As a column is, it is a position: rows that get a wider table keep theirs, where a
+// pointer into the narrower one's keys would be of a table that is no longer read.
 type Key struct {
 	Name    string
 	At      int // in table.Keys

@@ -11,9 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What a factor says of its combinations of pieces, written as runs of combinations of cells, which are what the SQL tells
-// apart where pieces are not told: a description, its digest and the SQL do not depend on how pieces were found. Spread reads
-// what was written.
+// What a factor says of its combinations of pieces, written as runs of combinations of cells, which are what the SQL
+// tells apart where pieces are not told: a description, its digest and the SQL do not depend on how pieces were found.
+// Spread reads what was written.
 
 // End is how many cells the i-th column has; where pieces are told, how many of them.
 func (p *Factor) End(i int) int {
@@ -32,7 +32,8 @@ func (p *Factor) combinations() int {
 	return n
 }
 
-// combination is the combination of pieces of the cells at the head of a list, as the SQL tells them apart; −1: there are none.
+// combination is the combination of pieces of the cells at the head of a list, as the SQL tells them apart; −1: there
+// are none.
 func (p *Factor) combination(cells []int32) int {
 	at := 0
 	if len(cells) < len(p.Sizes) {
@@ -51,8 +52,8 @@ func (p *Factor) combination(cells []int32) int {
 	return at
 }
 
-// eachRun visits the runs of equal neighbours of a list by combination, in the order of the combinations that the SQL tells
-// apart, the first column's slowest.
+// eachRun visits the runs of equal neighbours of a list by combination, in the order of the combinations that the SQL
+// tells apart, the first column's slowest.
 func eachRun[T bool | int32 | int64](p *Factor, list []T, visit func(n int, v T)) {
 	n := 0
 	var last T
@@ -71,7 +72,8 @@ func eachRun[T bool | int32 | int64](p *Factor, list []T, visit func(n int, v T)
 	}
 }
 
-// spreadRuns adds the combinations of a list from one column on, cells of them. Of what is all equal none is looked at again.
+// spreadRuns adds the combinations of a list from one column on, cells of them. Of what is all equal none is looked at
+// again.
 func spreadRuns[T bool | int32 | int64](p *Factor, list []T, column, cells int, add func(n int, v T)) {
 	if p.PiecesInSQL || p.Cuts == nil || column == len(p.Sizes) {
 		for _, v := range list {
@@ -113,8 +115,8 @@ const (
 	bytesOfClass = 512
 )
 
-// FirstCellsOf puts the cells of a column into classes on which all expressions over it are the same, each told by its first
-// cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
+// FirstCellsOf puts the cells of a column into classes on which all expressions over it are the same, each told by its
+// first cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
 func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs []derived.ClassRun, refusal *refuse.Refusal) {
 	d, seen := b.Table.Columns[column].Domain, map[string]int32{}
 	starts, ok := b.FewPieces(column, exprs, nil)
@@ -275,7 +277,8 @@ func (p *Factor) coarsen() {
 	}
 }
 
-// likeTheOneBefore tells whether all lists say the same of a cell of the i-th column as of the one before it, whatever the cells of the others are.
+// likeTheOneBefore tells whether all lists say the same of a cell of the i-th column as of the one before it, whatever
+// the cells of the others are.
 func (p *Factor) likeTheOneBefore(i, cell int) bool {
 	inner := p.inner(i)
 	for outside := 0; outside < len(p.Class); outside += p.Sizes[i] * inner {

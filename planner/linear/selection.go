@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What is chosen and not counted: of SELECT sex, percentile_disc(0.5) WITHIN GROUP (ORDER BY age) FROM people GROUP BY sex the cells are ages within
-// each sex, in order.
+// What is chosen and not counted: of SELECT sex, percentile_disc(0.5) WITHIN GROUP (ORDER BY age) FROM people GROUP BY
+// sex the cells are ages within each sex, in order.
 
 // ChoiceSet is what is to be chosen of the values of one argument.
 type ChoiceSet struct {
@@ -93,7 +93,8 @@ func (s *Query) Choice(cost privacy.Cost) (mechanisms.Spec, error) {
 	return mechanisms.NewChoice(ch, s.Contribution(), cost)
 }
 
-// ChoiceMeasure is the measure of a choice: the same counts as the question's, placed in the order of groups and values.
+// ChoiceMeasure is the measure of a choice: the same counts as the question's, placed in the order of groups and
+// values.
 func (s *Query) ChoiceMeasure() *plans.Measure {
 	kind, name := "quantile", s.Table.Name+s.About()
 	if s.Chosen().Kind == mechanisms.Largest {

@@ -6,7 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// Grouping sets, as sets of a question's keys: of GROUP BY ROLLUP (sex, city) they are {0, 1}, {0} and {}, and grouping(sex, city) is 0, 1 and 3 in their rows.
+// Grouping sets, as sets of a question's keys: of GROUP BY ROLLUP (sex, city) they are {0, 1}, {0} and {}, and
+// grouping(sex, city) is 0, 1 and 3 in their rows.
 
 // Set is a grouping set: the question's keys that its rows are grouped by.
 type Set []int

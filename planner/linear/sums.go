@@ -146,9 +146,9 @@ func CountersOf(sums []*plans.Sum) []mechanisms.Counter {
 	return counters
 }
 
-// countWeight is how much the squared error of a count matters beside that of sums, which matters in proportion to their
-// squared range (mechanisms.Counter): a mean m = S/n errs by (δS − m·δn)/n, and m², in units of the squared half-range, is
-// a third on average over the range.
+// countWeight is how much the squared error of a count matters beside that of sums, which matters in proportion to
+// their squared range (mechanisms.Counter): a mean m = S/n errs by (δS − m·δn)/n, and m², in units of the squared
+// half-range, is a third on average over the range.
 const countWeight = 1. / 3
 
 // UnitOf is what one of the whole numbers of a sum is worth.

@@ -11,21 +11,25 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// price - cost, l_receiptdate - l_shipdate, 2 * a + 3: a sum of products of columns is added up by the database as a sum of
-// products of whole numbers, so that nothing is evaluated on combinations of cells, of which there may be billions.
+// price - cost, l_receiptdate - l_shipdate, 2 * a + 3: a sum of products of columns is added up by the database as a
+// sum of products of whole numbers, so that nothing is evaluated on combinations of cells, of which there may be
+// billions.
 //
-// Claim: what a row adds is a whole number in the Bound that is stated with it, or nothing.
-// Proof: each factor is moved into [Low, High] by the database, row by row, whatever the row holds (rewrite/sum.go), so a
-// product lies between the least and the largest product of such ends, times its constant between the times of these, and
-// the sum of terms between the sums of their ends: boundOf and boundOfTerms, in whole numbers below 2^62. The square of a
-// sum of terms is not below 0 and at most the square of the larger end; what is divided by Over and rounded lies
-// between the ends that are divided and rounded, as that keeps the order. A factor is NULL where its column is, and so are the
-// product and the sum, which adds nothing; one that is filled is its Fill there, which lies in [Low, High] as well. Only nearness to what SQL means depends on the grids: a column is rounded to its
-// own, which is that of its type where the largest sum has room for it.
+// Claim: what a row adds is a whole number in the Bound that is stated with it, or nothing. Proof: each factor is moved
+// into [Low, High] by the database, row by row, whatever the row holds (rewrite/sum.go), so a product lies between the
+// least and the largest product of such ends, times its constant between the times of these, and the sum of terms
+// between the sums of their ends: boundOf and boundOfTerms, in whole numbers below 2^62. The square of a sum of terms
+// is not below 0 and at most the square of the larger end; what is divided by Over and rounded lies between the ends
+// that are divided and rounded, as that keeps the order. A factor is NULL where its column is, and so are the product
+// and the sum, which adds nothing; one that is filled is its Fill there, which lies in [Low, High] as well. Only
+// nearness to what SQL means depends on the grids: a column is rounded to its own, which is that of its type where the
+// largest sum has room for it.
 //
-// price - 41.2518394201743, (price - 3) / 1.2: a constant that has more digits than there is room for makes no grid finer. The nearest value of the columns' grid stays
-// among the terms, and what is left of it is added above the counters, times the rows; so is what a single product is multiplied by: x = Times·10^Exponent·k + Plus, and
-// Σx = Times·10^Exponent·Σk + Plus·n over the n rows in which x is not NULL. Both are functions of the statement alone, or of what was released before, and the bound is that of k.
+// price - 41.2518394201743, (price - 3) / 1.2: a constant that has more digits than there is room for makes no grid
+// finer. The nearest value of the columns' grid stays among the terms, and what is left of it is added above the
+// counters, times the rows; so is what a single product is multiplied by: x = Times·10^Exponent·k + Plus, and Σx =
+// Times·10^Exponent·Σk + Plus·n over the n rows in which x is not NULL. Both are functions of the statement alone, or
+// of what was released before, and the bound is that of k.
 
 // The most terms of a sum that is squared, rounds of looking for a grid, and what a term may be multiplied by.
 const (
@@ -34,8 +38,8 @@ const (
 	maxTimes        = 1 << 31
 )
 
-// splitOf takes constants that are on no grid of their columns out of a product: 2 * (income + 1.5), as which productOf reads
-// 2 * income + 3, is 2 * income and 3 again.
+// splitOf takes constants that are on no grid of their columns out of a product: 2 * (income + 1.5), as which productOf
+// reads 2 * income + 3, is 2 * income and 3 again.
 func splitOf(p semantics.Product, t *policy.Table) []semantics.Product {
 	for i, m := range p.Of {
 		f, ok := semantics.FactorOf(t.Columns[m.Column], false, math.MaxInt64/4)
@@ -61,7 +65,8 @@ type sumGrid struct {
 	rest      *big.Rat // of a constant that is not, which onGrid leaves out
 }
 
-// sumGridOf takes the constants of a sum together, and out of it what its only product is multiplied by where that has too many digits.
+// sumGridOf takes the constants of a sum together, and out of it what its only product is multiplied by where that has
+// too many digits.
 func sumGridOf(t *policy.Table, list []semantics.Product) *sumGrid {
 	l := &sumGrid{table: t, constant: new(big.Rat), within: true}
 	for _, p := range list {
@@ -158,7 +163,8 @@ func (v *Argument) settle(terms []plans.SumTerm, bound mechanisms.Bound, g seman
 	v.Least, v.Most = semantics.Extremes(ends)
 }
 
-// onGrid are the terms as whole numbers of 10^exponent; nil: some are too large. It is not ok where what a product is multiplied by is on no grid.
+// onGrid are the terms as whole numbers of 10^exponent; nil: some are too large. It is not ok where what a product is
+// multiplied by is on no grid.
 func (l *sumGrid) onGrid() (terms []plans.SumTerm, exponent int, ok bool) {
 	units := make([]*big.Rat, len(l.products))
 	exponent = math.MaxInt32
@@ -214,8 +220,8 @@ func (l *sumGrid) onGrid() (terms []plans.SumTerm, exponent int, ok bool) {
 	return terms, exponent, true
 }
 
-// coarsen makes the grid of one column ten times as coarse: the largest of the product that the common grid is as fine for. Where that is the constant's, it is on the grid no
-// longer.
+// coarsen makes the grid of one column ten times as coarse: the largest of the product that the common grid is as fine
+// for. Where that is the constant's, it is on the grid no longer.
 func (l *sumGrid) coarsen() bool {
 	at, least := -1, math.MaxInt32
 	for i, p := range l.products {

@@ -20,8 +20,8 @@ type ThresholdColumn struct {
 	*ThresholdTest
 }
 
-// Bound is what the count is compared with: that of bool_or is so much higher that, where no row has it, the answer is no
-// at the confidence.
+// Bound is what the count is compared with: that of bool_or is so much higher that, where no row has it, the answer is
+// no at the confidence.
 func (a *ThresholdTest) Bound(spec mechanisms.Spec, c mechanisms.Confidence) int64 {
 	if a.Any {
 		return a.Least + spec.Margin(c)

@@ -6,9 +6,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// tile numbers the steps of an ordered column around a condition that holds in a run of them: in tiles as wide as the run,
-// or as many months wide where it is whole months, since who asks for one May asks for June next. A run that begins or
-// ends the domain has one tile beside it. Steps that it does not number keep the numbers that they have.
+// tile numbers the steps of an ordered column around a condition that holds in a run of them: in tiles as wide as the
+// run, or as many months wide where it is whole months, since who asks for one May asks for June next. A run that
+// begins or ends the domain has one tile beside it. Steps that it does not number keep the numbers that they have.
 func tile(d *policy.Domain, class, number []int32) {
 	if !d.Ordered() {
 		return

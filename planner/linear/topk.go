@@ -14,12 +14,12 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Rankings of candidates in cells: SELECT p.price FROM prices p JOIN bids b ON b.bid >= p.price GROUP BY 1 ORDER BY p.price * count(*) DESC LIMIT 1
-// asks for the best of public candidates by a score that is linear in counts.
+// Rankings of candidates in cells: SELECT p.price FROM prices p JOIN bids b ON b.bid >= p.price GROUP BY 1 ORDER BY
+// p.price * count(*) DESC LIMIT 1 asks for the best of public candidates by a score that is linear in counts.
 
-// TopK is a ranking in cells: the choice, and what is counted for it. Where the rows that candidates meet are nested, as
-// bids of at least a price are, rows are counted by how many candidates they meet, each once; else each candidate has a
-// counter, and a row counts in any number of them.
+// TopK is a ranking in cells: the choice, and what is counted for it. Where the rows that candidates meet are nested,
+// as bids of at least a price are, rows are counted by how many candidates they meet, each once; else each candidate
+// has a counter, and a row counts in any number of them.
 type TopK struct {
 	*Query
 	Choice  mechanisms.Choice
@@ -100,8 +100,8 @@ func (s *Query) Levelled(met [][]bool, weights []int64) *TopK {
 	return c
 }
 
-// Spec is the choice at a cost. What a row adds is at most the bound, so a unit's rows are no more than so many times as
-// many rows that add one.
+// Spec is the choice at a cost. What a row adds is at most the bound, so a unit's rows are no more than so many times
+// as many rows that add one.
 func (c *TopK) Spec(share privacy.Cost) (mechanisms.Spec, error) {
 	each := c.Contribution()
 	if c.Bound > 1 {

@@ -35,7 +35,8 @@ func (s *Query) CellsWhere(condition int) int {
 	return s.Cells / p.Classes * n
 }
 
-// Summand is what a counter of a question adds up: a sum of products of factors, or an expression by its columns' cells.
+// Summand is what a counter of a question adds up: a sum of products of factors, or an expression by its columns'
+// cells.
 type Summand struct {
 	Terms   []plans.SumTerm
 	Over    int64            // see Sum

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// maxWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick. They are no more
-// than a measure that is read back may have.
+// maxWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick. They are
+// no more than a measure that is read back may have.
 const maxWidened = 1 << 14
 
 // Widens tells whether the question is a count of rows by cells of columns whose values are all known.
@@ -27,8 +27,9 @@ func (s *Query) Widens() bool {
 	return onGrid && !slices.ContainsFunc(columns, func(c *policy.Column) bool { return c.Open != nil })
 }
 
-// Around makes the measure of all rows in which the question's cells are cells: the factors of its keys take in what their
-// conditions leave out, and conditions that are not keys' become factors, of the finest cells that there is room for.
+// Around makes the measure of all rows in which the question's cells are cells: the factors of its keys take in what
+// their conditions leave out, and conditions that are not keys' become factors, of the finest cells that there is room
+// for.
 func (s *Query) Around(most int) *Query {
 	wide := &Query{Question: &Question{Table: s.Table}, Asked: Counted{}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
 	conditions, ok := s.conditionsApart()
@@ -78,8 +79,8 @@ func (s *Query) Around(most int) *Query {
 	return wide
 }
 
-// whole copies a factor of keys, without what only the question's answer needs. What is left out is told apart by the keys
-// that it would have.
+// whole copies a factor of keys, without what only the question's answer needs. What is left out is told apart by the
+// keys that it would have.
 func (p *Factor) whole() *Factor {
 	return &Factor{Columns: p.Columns, Sizes: p.Sizes, Cuts: p.Cuts, Ends: p.Ends, Class: slices.Clone(p.Class), Classes: p.Classes, beyond: p.beyond, Masks: make([][]bool, 1)}
 }
@@ -124,8 +125,8 @@ func (p *Factor) fill(each bool) {
 	p.Classes += len(seen)
 }
 
-// renumber numbers cells in the order in which they first come, whichever of them was asked for: `a = 0` and `a = 7` make one measure, so that a dashboard's
-// panels that are asked at one moment are one charge.
+// renumber numbers cells in the order in which they first come, whichever of them was asked for: `a = 0` and `a = 7`
+// make one measure, so that a dashboard's panels that are asked at one moment are one charge.
 func (p *Factor) renumber() {
 	numbers := map[int32]int32{}
 	for i, class := range p.Class {
@@ -138,8 +139,8 @@ func (p *Factor) renumber() {
 	}
 }
 
-// conditionsApart makes factors of the conjuncts of the filter that the question's own factors do not decide; false where one
-// reads a column of theirs and another.
+// conditionsApart makes factors of the conjuncts of the filter that the question's own factors do not decide; false
+// where one reads a column of theirs and another.
 func (s *Query) conditionsApart() (parts []*Factor, ok bool) {
 	type group struct {
 		columns []int
@@ -180,8 +181,8 @@ func (s *Query) conditionsApart() (parts []*Factor, ok bool) {
 	return parts, true
 }
 
-// decide puts the combinations that satisfy all conditions into cell 0, and the others nowhere yet; false where there are
-// too many of them.
+// decide puts the combinations that satisfy all conditions into cell 0, and the others nowhere yet; false where there
+// are too many of them.
 func (p *Factor) decide(t *policy.Table, conditions []predicate.Pred) bool {
 	combinations := 1
 	for _, c := range p.Columns {

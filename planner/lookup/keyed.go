@@ -1,10 +1,10 @@
-// Package lookup tells what the rows of public tables say of private ones: the row that is found by a key, the rows that match, as
-// functions of the private columns' cells, evaluated when a statement is planned. Of
+// Package lookup tells what the rows of public tables say of private ones: the row that is found by a key, the rows
+// that match, as functions of the private columns' cells, evaluated when a statement is planned. Of
 //
 //	SELECT p.brand, count(*) FROM lines l JOIN parts p ON p.part = l.part GROUP BY p.brand
 //
-// p.brand is a function of l.part, and the private database sees nothing of parts. Which conditions join the tables is for package
-// bind to read; here are rows, keys and cells.
+// p.brand is a function of l.part, and the private database sees nothing of parts. Which conditions join the tables is
+// for package bind to read; here are rows, keys and cells.
 package lookup
 
 import (
@@ -37,7 +37,8 @@ func Comparable(a, b policy.Type) bool {
 	return a == b || number(a) && number(b) || a.Textual() && b.Textual()
 }
 
-// Equate adds an equation of an expression over private rows with one over a public row, which is a column's. A char is compared with a varchar as chars are.
+// Equate adds an equation of an expression over private rows with one over a public row, which is a column's. A char is
+// compared with a varchar as chars are.
 func (l *Keyed) Equate(arg *semantics.Expr, key int, of *semantics.Expr) *refuse.Refusal {
 	if of.Type() == policy.Bpchar && arg.Type() == policy.Varchar {
 		short, err := l.Env.Call("rtrim", arg.Expr)
@@ -60,8 +61,9 @@ func Rows(from reuse.PublicRows, t *policy.Table, pos int) ([][]policy.Value, *r
 	return nil, NotCopied.At(pos, t.Name)
 }
 
-// Index reads the public rows by their keys, which must be unique. An index over all rows of a copy is made once: two plans that
-// join the same table, SELECT … FROM lineitem JOIN part ON l_partkey = p_partkey say, look into the same one.
+// Index reads the public rows by their keys, which must be unique. An index over all rows of a copy is made once: two
+// plans that join the same table, SELECT … FROM lineitem JOIN part ON l_partkey = p_partkey say, look into the same
+// one.
 func (l *Keyed) Index(pos int) *refuse.Refusal {
 	t := l.Table
 	data, refusal := Rows(l.Public, t, pos)

@@ -16,7 +16,8 @@ type lists struct {
 	answers map[*policy.Table]*plans.Answer // that the rows are of (docs/adr/0117); nil: none
 }
 
-// Rows are those of a list of the statement's own, or of a public table. Nothing that is made of such a list is cached: it goes with its statement.
+// Rows are those of a list of the statement's own, or of a public table. Nothing that is made of such a list is cached:
+// it goes with its statement.
 func (l lists) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	if rows, ok := l.rows[t]; ok {
 		return rows, true
@@ -50,8 +51,8 @@ func Beside(public reuse.PublicRows, t *policy.Table, rows [][]policy.Value, rel
 	return own
 }
 
-// Extended gives each row of a statement's own list what an expression over it is, after its columns, and returns its place; false: the
-// rows are others'.
+// Extended gives each row of a statement's own list what an expression over it is, after its columns, and returns its
+// place; false: the rows are others'.
 func (l *Keyed) Extended(e *semantics.Expr) (int, bool) {
 	own, ok := l.Public.(lists)
 	if !ok || len(own.rows[l.Table]) == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Matching is a join of private rows with a public table of which a row may match several rows, or whose own rows stay: by any
-// condition that the cells of the private columns decide.
+// Matching is a join of private rows with a public table of which a row may match several rows, or whose own rows stay:
+// by any condition that the cells of the private columns decide.
 type Matching struct {
 	Env       scalar.Env
 	Private   *policy.Table
@@ -30,8 +30,8 @@ type Matching struct {
 	Pos       int
 }
 
-// Matches finds the public rows that each combination of cells matches, and numbers them in the order of their values: all
-// of those that are kept, else those that something matches.
+// Matches finds the public rows that each combination of cells matches, and numbers them in the order of their values:
+// all of those that are kept, else those that something matches.
 func (m *Matching) Matches(d *derived.Matched) *refuse.Refusal {
 	m.sorted()
 	combinations := 1
@@ -103,8 +103,8 @@ func (m *Matching) box() *semantics.Box {
 	return semantics.NewBox(&joint, m.Env)
 }
 
-// finder lists the public rows that may match the private columns in a box: where equations are among the conditions, those
-// with equal values.
+// finder lists the public rows that may match the private columns in a box: where equations are among the conditions,
+// those with equal values.
 func (m *Matching) finder() func(*semantics.Box) ([]int, *refuse.Refusal) {
 	if len(m.Equals.Args) == 0 {
 		all := semantics.IdentityOf(len(m.Rows))

@@ -20,8 +20,9 @@ import (
 //
 //	sum(l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity)
 //
-// ps_supplycost is a number of cents for each part and supplier, listed in a derived.Tabulated; what is added up are products of columns
-// then, which the database makes, and nothing is evaluated on combinations of all five columns' cells.
+// ps_supplycost is a number of cents for each part and supplier, listed in a derived.Tabulated; what is added up are
+// products of columns then, which the database makes, and nothing is evaluated on combinations of all five columns'
+// cells.
 
 // Together is how many combinations of cells some columns have; beyond what is looked at, where one has no cells.
 func Together(t *policy.Table, columns []int) int {
@@ -183,7 +184,8 @@ func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	return own, nil
 }
 
-// values are what an expression comes to on each combination of cells, in a list that has none yet; nil: it is not one value on each.
+// values are what an expression comes to on each combination of cells, in a list that has none yet; nil: it is not one
+// value on each.
 func (x *Tabulator) values(e *semantics.Expr) (*derived.Tabulated, []policy.Value, *refuse.Refusal) {
 	at := slices.Clone(e.Cols)
 	slices.SortFunc(at, func(a, b int) int { return derived.CompareNames(x.Table.Columns[a], x.Table.Columns[b]) })
@@ -280,9 +282,10 @@ func (x *Tabulator) worth(column, e *semantics.Expr, scale int32) (*semantics.Ex
 	return semantics.Node(semantics.FormOther, "cast:"+e.Type().Name(), s, e.Pos, column), nil
 }
 
-// Tabulated is a table in which each row has the number of the public row that is found for it, by columns of which there are too many
-// combinations of cells to look at: the public rows are walked, not the cells. Value is a column of the public table by that number, and found
-// says that there is one. A nil table: the arguments are no columns of single values.
+// Tabulated is a table in which each row has the number of the public row that is found for it, by columns of which
+// there are too many combinations of cells to look at: the public rows are walked, not the cells. Value is a column of
+// the public table by that number, and found says that there is one. A nil table: the arguments are no columns of
+// single values.
 func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value func(i int) *semantics.Expr, found *semantics.Expr, refusal *refuse.Refusal) {
 	d := &derived.Tabulated{From: t}
 	cellOf := make([]map[string]int, len(l.Args))

@@ -229,7 +229,8 @@ func toNumericUnlessFloat(v value) *pg.Node {
 	return toNumeric(v.node)
 }
 
-// rounded is ROUND or TRUNCATE to a constant number of digits; of exact numbers both databases round halves away from 0.
+// rounded is ROUND or TRUNCATE to a constant number of digits; of exact numbers both databases round halves away
+// from 0.
 func rounded(name string, v, digits value) (value, bool) {
 	c := digits.node.GetAConst().GetIval()
 	if c == nil || name != "round" && name != "truncate" {

@@ -125,7 +125,8 @@ func merged(a, b string) {
 	bail(Collation, `grouping by these texts, of which MySQL may take '`+a+`' and '`+b+`' for one`, "GROUP BY BINARY column groups by the bytes.")
 }
 
-// inByteOrder tells that the values' order by bytes is MySQL's: letters and digits whose case does not change the order.
+// inByteOrder tells that the values' order by bytes is MySQL's: letters and digits whose case does not change the
+// order.
 func inByteOrder(values []string) bool {
 	if !inFoldedOrder(values) {
 		return false

@@ -108,8 +108,9 @@ func same(a, b value) *pg.Node {
 
 const byBytes = "Compare by bytes: BINARY column = 'value'."
 
-// texts compares two texts. MySQL's collations do not tell upper from lower case, so a constant stands for all values that
-// are equal to it; where that is not certain, the comparison is refused. BINARY compares bytes, as PostgreSQL does.
+// texts compares two texts. MySQL's collations do not tell upper from lower case, so a constant stands for all values
+// that are equal to it; where that is not certain, the comparison is refused. BINARY compares bytes, as PostgreSQL
+// does.
 func texts(op string, a, b value) *pg.Node {
 	if a.binary || b.binary {
 		return operator(op, a.node, b.node)
@@ -130,7 +131,8 @@ func texts(op string, a, b value) *pg.Node {
 	return oneOf(a, equals(a, *b.literal), *b.literal, op == "<>")
 }
 
-// oneOf is a IN (values), written = where there is one; without any it compares with the constant, which nothing equals.
+// oneOf is a IN (values), written = where there is one; without any it compares with the constant, which nothing
+// equals.
 func oneOf(a value, values []string, constant string, negated bool) *pg.Node {
 	op, list := "=", values
 	if negated {
@@ -255,7 +257,8 @@ func like(a, pattern value, negated bool) *pg.Node {
 	return special(kind, op, a.node, pattern.node)
 }
 
-// matches is RLIKE for patterns that MySQL's engines and PostgreSQL's read alike: characters, ., [ ], ( | ), *, +, ?, ^, $.
+// matches is RLIKE for patterns that MySQL's engines and PostgreSQL's read alike: characters, ., [ ], ( | ), *, +, ?,
+// ^, $.
 func matches(a, pattern value, negated bool) *pg.Node {
 	if a.class != text || pattern.literal == nil || !a.binary && !pattern.binary && (a.values == nil || !allPlain(a.values)) {
 		bail(Collation, "RLIKE over these texts", "Use LIKE, or BINARY column RLIKE 'pattern'.")

@@ -18,7 +18,8 @@ const (
 	tokenSign  // an operator or a punctuation mark
 )
 
-// token is one lexical element: text[from:to]. value is what it means: the inside of a string or name, a word as written.
+// token is one lexical element: text[from:to]. value is what it means: the inside of a string or name, a word as
+// written.
 type token struct {
 	kind     tokenKind
 	value    string
@@ -29,8 +30,8 @@ func (t token) is(word string) bool { return t.kind == tokenWord && strings.Equa
 
 func (t token) sign(s string) bool { return t.kind == tokenSign && t.value == s }
 
-// lexer walks MySQL's lexical structure under its default modes: double quotes make strings, backslashes escape. What the
-// grammar behind it would take for something else is refused here.
+// lexer walks MySQL's lexical structure under its default modes: double quotes make strings, backslashes escape. What
+// the grammar behind it would take for something else is refused here.
 type lexer struct {
 	text  string
 	at    int

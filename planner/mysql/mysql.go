@@ -1,5 +1,5 @@
-// Package mysql reads SELECTs that were written for MySQL and turns them into trees of PostgreSQL's grammar, which then go
-// the way of every other statement. MySQL's grammar is github.com/xwb1989/sqlparser's; since that parses some texts
+// Package mysql reads SELECTs that were written for MySQL and turns them into trees of PostgreSQL's grammar, which then
+// go the way of every other statement. MySQL's grammar is github.com/xwb1989/sqlparser's; since that parses some texts
 // wrongly, it is only shown a text that is written anew from the tokens of a lexer of our own, and what it returns is
 // held against those tokens. Each node is translated by an allow-list. Where the two databases mean different things
 // (division, collation, NULL's place in an order, stddev, least) the tree says what MySQL means; where it cannot, the
@@ -42,8 +42,8 @@ func refuse(reason Reason, at int, what, hint string) *Refusal {
 	return &Refusal{Reason: reason, At: at, What: what, Hint: hint}
 }
 
-// Translate reads one SELECT without its semicolon and returns it as a tree of PostgreSQL's grammar. Names are looked up
-// in the dataset, which may be nil.
+// Translate reads one SELECT without its semicolon and returns it as a tree of PostgreSQL's grammar. Names are looked
+// up in the dataset, which may be nil.
 func Translate(text string, d *policy.Dataset) (node *pg.Node, refusal *Refusal) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -88,7 +88,8 @@ func parse(text string, tokens []token) (sqlparser.SelectStatement, *Refusal) {
 	return statement, nil
 }
 
-// syntaxError relays where the parser stopped, or names what its grammar lacks: WITH queries, window functions, XOR, the function INTERVAL, a comparison of a comparison.
+// syntaxError relays where the parser stopped, or names what its grammar lacks: WITH queries, window functions, XOR,
+// the function INTERVAL, a comparison of a comparison.
 func syntaxError(err error, text string, tokens []token) *Refusal {
 	for _, t := range tokens {
 		if t.is("over") || t.is("with") || t.is("lateral") || t.is("window") {

@@ -222,7 +222,8 @@ func (t *translator) star(n *sqlparser.StarExpr, sc *scope) ([]*pg.Node, []colum
 	return append(fields, pg.MakeAStarNode()), columns
 }
 
-// groupBy translates GROUP BY. Where a name could be a column or an alias of another thing, MySQL warns; here it is refused.
+// groupBy translates GROUP BY. Where a name could be a column or an alias of another thing, MySQL warns; here it is
+// refused.
 func (t *translator) groupBy(out *pg.SelectStmt, list sqlparser.GroupBy, sc *scope, items []*item) {
 	var keys []*pg.Node
 	rolled := false

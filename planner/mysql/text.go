@@ -18,8 +18,8 @@ type Piece struct {
 	From int // byte offset in the whole text
 }
 
-// Split cuts a text at the semicolons of MySQL's lexical structure. A piece begins with its first token; what comes after
-// a place that cannot be read is one piece.
+// Split cuts a text at the semicolons of MySQL's lexical structure. A piece begins with its first token; what comes
+// after a place that cannot be read is one piece.
 func Split(text string) []Piece {
 	var out []Piece
 	lex := lexer{text: text}
@@ -77,8 +77,8 @@ func Closing(text string, open int) int {
 	}
 }
 
-// Query finds where the query that a statement holds begins, behind the options of an EXPLAIN and their like; −1 where it
-// holds none.
+// Query finds where the query that a statement holds begins, behind the options of an EXPLAIN and their like; −1 where
+// it holds none.
 func Query(text string) int {
 	lex := lexer{text: text}
 	depth := 0
@@ -139,8 +139,8 @@ const rollup = "\x00rollup"
 // mid is MySQL's other name of SUBSTR and SUBSTRING, of which the parser's grammar takes a column alone.
 const mid = "mid"
 
-// beforeString are the reserved words after which a string is an operand or an alias, as the parser takes it. Behind any
-// other word MySQL may see a typed literal (DATE '…', _utf8'…', N'…') where the parser sees an alias.
+// beforeString are the reserved words after which a string is an operand or an alias, as the parser takes it. Behind
+// any other word MySQL may see a typed literal (DATE '…', _utf8'…', N'…') where the parser sees an alias.
 var beforeString = set(`and as between by case div else escape from having if in is like limit mod not on or rlike regexp select then when where
 	distinct binary separator`)
 

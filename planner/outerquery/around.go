@@ -7,8 +7,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/bind"
 )
 
-// lookedUp is a sub-query that is counted for each row of a public table, as what it is among its groups (ADR 119): (SELECT t.value FROM (SELECT v.ward AS key_1,
-// count(*) AS value FROM visits v GROUP BY v.ward) t WHERE t.key_1 = r.code).
+// lookedUp is a sub-query that is counted for each row of a public table, as what it is among its groups (ADR 119):
+// (SELECT t.value FROM (SELECT v.ward AS key_1, count(*) AS value FROM visits v GROUP BY v.ward) t WHERE t.key_1 =
+// r.code).
 func lookedUp(each *bind.EachOf) *pg.Node {
 	column := func(name string) *pg.Node {
 		return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(bind.GroupsOfEach), pg.MakeStrNode(name)}, -1)

@@ -1,10 +1,11 @@
-// Package outerquery cuts a statement at the privacy boundary and binds what stands above it: a projection that Go evaluates, where that is
-// enough, or a tree for the sandbox, in which nothing stands that is not on the list. The SELECTs below the boundary are package bind's. Of
+// Package outerquery cuts a statement at the privacy boundary and binds what stands above it: a projection that Go
+// evaluates, where that is enough, or a tree for the sandbox, in which nothing stands that is not on the list. The
+// SELECTs below the boundary are package bind's. Of
 //
 //	SELECT ward, n * 2 FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t ORDER BY n DESC LIMIT 3
 //
-// the sub-query becomes a question (bind), and the SELECT around it a projection of leaf_1 (projection.go), with two columns, an order and
-// a limit. Had it a window function, tree.go would write it for an engine.
+// the sub-query becomes a question (bind), and the SELECT around it a projection of leaf_1 (projection.go), with two
+// columns, an order and a limit. Had it a window function, tree.go would write it for an engine.
 package outerquery
 
 import (
@@ -116,8 +117,8 @@ func (b *Query) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.
 	return nil, nil, nil
 }
 
-// preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0), and by dp.probes what looks at its rows. Other rows are refused. A nil
-// Direct without a refusal shows made-up rows.
+// preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0), and by dp.probes what
+// looks at its rows. Other rows are refused. A nil Direct without a refusal shows made-up rows.
 func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	none := ast.IsZero(sel.LimitCount) || b.Top != nil && ast.IsZero(b.Top.LimitCount) // then nothing is shown, whatever stands below
 	out, refusal := b.Project(sel, from, false)
@@ -177,7 +178,8 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 	return d, columns, nil
 }
 
-// looksAt reports whether a SELECT is what tools send to look at a table, SELECT columns FROM table LIMIT n, and nothing else.
+// looksAt reports whether a SELECT is what tools send to look at a table, SELECT columns FROM table LIMIT n, and
+// nothing else.
 func looksAt(sel *pg.SelectStmt) bool {
 	bare := &pg.SelectStmt{TargetList: sel.TargetList, FromClause: sel.FromClause, LimitCount: sel.LimitCount, LimitOption: pg.LimitOption_LIMIT_OPTION_COUNT, Op: pg.SetOperation_SETOP_NONE}
 	return sel.LimitCount != nil && proto.Equal(sel, bare) && len(sel.FromClause) == 1 && sel.FromClause[0].GetRangeVar() != nil &&
@@ -191,7 +193,8 @@ func shows(out *bind.Rows) bool {
 	return some
 }
 
-// wraps reports whether a SELECT without aggregates is one, or such a SELECT of it: SELECT * FROM (SELECT * FROM people) AS t LIMIT 1000.
+// wraps reports whether a SELECT without aggregates is one, or such a SELECT of it: SELECT * FROM (SELECT * FROM
+// people) AS t LIMIT 1000.
 func (b *Query) wraps(top, sel *pg.SelectStmt) bool {
 	if top == nil || top.Larg != nil || bind.IsGrouped(top) || len(top.FromClause) != 1 || top.WithClause != nil || top.WhereClause != nil {
 		return top == sel

@@ -12,7 +12,8 @@ import (
 )
 
 // An outer query that fails whatever the released values are is refused before anything is charged. What is a constant
-// error is what PostgreSQL's planner takes for one: parts that a constant AND, OR, CASE or COALESCE cuts off do not count.
+// error is what PostgreSQL's planner takes for one: parts that a constant AND, OR, CASE or COALESCE cuts off do not
+// count.
 
 // failing is the refusal of an expression that fails so.
 func failing(e *semantics.Expr, err error) *refuse.Refusal {
@@ -66,7 +67,8 @@ func (d *direct) FailingOnRows(rows int) *refuse.Refusal {
 	return nil
 }
 
-// beyond tells that package scalar does not compute an expression for any row, which an engine may: to_timestamp(n::text, 'YYYYDDD').
+// beyond tells that package scalar does not compute an expression for any row, which an engine may:
+// to_timestamp(n::text, 'YYYYDDD').
 func (d *direct) beyond() bool {
 	return d.Leaf >= 0 && slices.ContainsFunc(d.all(), func(e *semantics.Expr) bool {
 		err := e.FailsOnRows()

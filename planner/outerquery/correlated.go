@@ -12,11 +12,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// Names that only an enclosing query has. In SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) FROM people p the
-// sub-query would be counted for each row of people, which is no single question: it is refused as that, and not for an unknown name.
+// Names that only an enclosing query has. In SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id)
+// FROM people p the sub-query would be counted for each row of people, which is no single question: it is refused as
+// that, and not for an unknown name.
 
-// around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
-// that query, which is no single question, and what is wrong is not the name.
+// around says of a name that is not found whether the query around has it: the sub-query is then counted for each row
+// of that query, which is no single question, and what is wrong is not the name.
 func (b *Query) around(refusal *refuse.Refusal) *refuse.Refusal {
 	if refusal != nil && refusal.ID == refuse.UnknownFunction.ID && refusal.Hint == refuse.UnknownFunction.Hint {
 		return b.otherwiseNamed(refusal)
@@ -100,8 +101,8 @@ var otherNames = map[string]string{
 	"convert": "CAST(x AS integer), or x::integer", "approx_distinct": "count(DISTINCT x)", "approx_count_distinct": "count(DISTINCT x)", "percentile": "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
 }
 
-// otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database, or whose first
-// argument is no column but a word there.
+// otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database, or whose
+// first argument is no column but a word there.
 func (b *Query) otherwiseNamed(refusal *refuse.Refusal) *refuse.Refusal {
 	ast.Each(b.Top.ProtoReflect(), func(m protoreflect.Message) {
 		f, ok := m.Interface().(*pg.FuncCall)

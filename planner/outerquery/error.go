@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// How far a column is off that is a count or a sum times a constant, or several of them: sum(price) is a sum of cents times
-// 0.01, and its error is that of the cents times 0.01.
+// How far a column is off that is a count or a sum times a constant, or several of them: sum(price) is a sum of cents
+// times 0.01, and its error is that of the cents times 0.01.
 
 // WeighedCount is a column of counts or sums with what one is worth.
 type WeighedCount struct {
@@ -40,7 +40,8 @@ type linearFunction struct {
 	constant *big.Rat
 }
 
-// linearIn reads an expression as a linear function of the columns behind so many keys, which are never NULL; nil: it is none, or it may be rounded.
+// linearIn reads an expression as a linear function of the columns behind so many keys, which are never NULL; nil: it
+// is none, or it may be rounded.
 func linearIn(e *semantics.Expr, keys int) *linearFunction {
 	if e.IsConstant() {
 		if p := semantics.ProductOf(e); p != nil {

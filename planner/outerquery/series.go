@@ -15,8 +15,8 @@ import (
 
 // Above the counts generate_series stands as it is, if it does not make too many rows.
 
-// maxSeriesRows bounds what one generate_series of an outer query makes: a year of minutes has 527,040. Both engines make
-// all rows before any is used, so that LIMIT does not help.
+// maxSeriesRows bounds what one generate_series of an outer query makes: a year of minutes has 527,040. Both engines
+// make all rows before any is used, so that LIMIT does not help.
 const maxSeriesRows = 1 << 20
 
 // seriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is

@@ -14,9 +14,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Made-up rows are what a synthetic release holds, and what the hypothesis of an online release amounts to. They are a table of schema dp, by the name of the
-// private table (dp.people_made_up) or of the release, over which whoever has paid may ask anything: it is post-processing. The first aggregate over it buys a
-// synthetic release. In the private table's place they stand where a session that has dp.probes = made_up looks at it, and nowhere else (docs/adr/0190).
+// Made-up rows are what a synthetic release holds, and what the hypothesis of an online release amounts to. They are a
+// table of schema dp, by the name of the private table (dp.people_made_up) or of the release, over which whoever has
+// paid may ask anything: it is post-processing. The first aggregate over it buys a synthetic release. In the private
+// table's place they stand where a session that has dp.probes = made_up looks at it, and nowhere else (docs/adr/0190).
 
 // SyntheticTable is a table of made-up rows that a statement reads.
 type SyntheticTable struct {
@@ -94,8 +95,8 @@ func (b *Query) declared(t *policy.Table) *policy.Table {
 	return b.Context.Dataset.Table(t.Schema, t.Name)
 }
 
-// syntheticRows rebuilds a look at a table over made-up rows in the place of its own: those of a synthetic release that she holds, or else of an online one.
-// What the release does not have is NULL.
+// syntheticRows rebuilds a look at a table over made-up rows in the place of its own: those of a synthetic release that
+// she holds, or else of an online one. What the release does not have is NULL.
 func (t *tree) syntheticRows(sel *pg.SelectStmt, from *bind.Rows, out *pg.SelectStmt) *refuse.Refusal {
 	table := t.b.declared(from.Table)
 	if table == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// The tree of an outer query for an engine. Of SELECT ward, rank() OVER (ORDER BY n DESC) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY
-// ward) t everything is rebuilt but the sub-query, which becomes SELECT k1, n1 FROM leaf_1.
+// The tree of an outer query for an engine. Of SELECT ward, rank() OVER (ORDER BY n DESC) FROM (SELECT ward, count(*)
+// AS n FROM visits GROUP BY ward) t everything is rebuilt but the sub-query, which becomes SELECT k1, n1 FROM leaf_1.
 
 // tree rebuilds an outer query node by node. It knows every node that may reach the sandbox and refuses all others, so
 // nothing passes that is not listed here. Nodes of the statement are never shared with the tree.
@@ -119,8 +119,9 @@ func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *refuse.Refusal) {
 	return out, nil
 }
 
-// setOperation rebuilds UNION, INTERSECT and EXCEPT. But for those with ALL no row is there twice, so that a branch of private rows is grouped by what it
-// shows: SELECT ward FROM visits INTERSECT SELECT code FROM regions asks which wards enough rows have.
+// setOperation rebuilds UNION, INTERSECT and EXCEPT. But for those with ALL no row is there twice, so that a branch of
+// private rows is grouped by what it shows: SELECT ward FROM visits INTERSECT SELECT code FROM regions asks which wards
+// enough rows have.
 func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	for _, side := range []struct {
 		from *pg.SelectStmt

@@ -10,9 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/bind"
 )
 
-// SELECT x.name FROM (SELECT 'apple' AS name, count(*) AS n FROM t WHERE apple UNION ALL …) x ORDER BY n DESC LIMIT 1 asks
-// which of several counts of the same rows is the largest, and for no count. It is read as a list of names and conditions
-// that the rows meet, whose first names are shown.
+// SELECT x.name FROM (SELECT 'apple' AS name, count(*) AS n FROM t WHERE apple UNION ALL …) x ORDER BY n DESC LIMIT 1
+// asks which of several counts of the same rows is the largest, and for no count. It is read as a list of names and
+// conditions that the rows meet, whose first names are shown.
 
 // branch is one SELECT of the UNION ALL.
 type branch struct {
@@ -21,7 +21,8 @@ type branch struct {
 	names []*pg.Node // the constants, by column; nil in the count's place
 }
 
-// topOfUnion rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
+// topOfUnion rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never
+// changed.
 func topOfUnion(b *aggregate.Binder, sel *pg.SelectStmt) *pg.SelectStmt {
 	union, alias, columns := branchesOf(sel)
 	if union == nil || len(sel.SortClause) != 1 || sel.LimitCount == nil || sel.LimitOffset != nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES ||

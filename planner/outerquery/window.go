@@ -2,8 +2,8 @@ package outerquery
 
 import "github.com/dpproxy/dpproxy/policy"
 
-// The types of window functions: in SELECT ward, count(*), rank() OVER (ORDER BY count(*) DESC) FROM visits GROUP BY ward the third column is a
-// bigint that depends on the counts, the second a count as it is.
+// The types of window functions: in SELECT ward, count(*), rank() OVER (ORDER BY count(*) DESC) FROM visits GROUP BY
+// ward the third column is a bigint that depends on the counts, the second a count as it is.
 
 // Shown says which output columns are counts of one leaf as they are.
 type Shown struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
-// Arguments that are given by their names are put into their places before anything else reads the tree, with PostgreSQL's
-// defaults for those that are left out between them:
+// Arguments that are given by their names are put into their places before anything else reads the tree, with
+// PostgreSQL's defaults for those that are left out between them:
 //
 //	now() - make_interval(days => 90)  ⇒  now() - make_interval(0, 0, 0, 90)
 //

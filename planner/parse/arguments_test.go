@@ -6,7 +6,8 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
-// TestArgumentsHavePlaces: names of arguments are put into places, as PostgreSQL's catalog has them; where no form fits they stay.
+// TestArgumentsHavePlaces: names of arguments are put into places, as PostgreSQL's catalog has them; where no form fits
+// they stay.
 func TestArgumentsHavePlaces(t *testing.T) {
 	for _, c := range [][2]string{
 		{"make_interval(days => 90)", "make_interval(0, 0, 0, 90)"},

@@ -12,8 +12,8 @@ import (
 //
 //	SELECT sex, avg(income), dp.low(avg(income)), dp.high(avg(income)) FROM people GROUP BY sex
 //
-// To the plan it is its argument, which costs nothing besides; once the SELECT is answered, an end of the argument's interval stands in
-// its place (docs/adr/0084).
+// To the plan it is its argument, which costs nothing besides; once the SELECT is answered, an end of the argument's
+// interval stands in its place (docs/adr/0084).
 type Bound struct {
 	Column int // of the answer, from 0
 	High   bool
@@ -28,8 +28,9 @@ func boundCall(f *pg.FuncCall) (high, ok bool) {
 	return names[1] == "high", true
 }
 
-// takeBounds puts the arguments in the place of the calls. A call stays, and is refused, wherever it is no column of its own, or where
-// the rows or their order would be made by the argument: below DISTINCT, beside *, and as what ORDER BY or GROUP BY names.
+// takeBounds puts the arguments in the place of the calls. A call stays, and is refused, wherever it is no column of
+// its own, or where the rows or their order would be made by the argument: below DISTINCT, beside *, and as what ORDER
+// BY or GROUP BY names.
 func (s *Statement) takeBounds(q *pg.SelectStmt) {
 	if q.Op != pg.SetOperation_SETOP_NONE || len(q.DistinctClause) > 0 || slices.ContainsFunc(q.TargetList, func(item *pg.Node) bool {
 		fields := item.GetResTarget().GetVal().GetColumnRef().GetFields()

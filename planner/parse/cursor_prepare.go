@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Statements that hold a SELECT, or name one that was given before: COPY, cursors, PREPARE and EXECUTE. The session runs
-// them; what they hold goes the way of every SELECT.
+// Statements that hold a SELECT, or name one that was given before: COPY, cursors, PREPARE and EXECUTE. The session
+// runs them; what they hold goes the way of every SELECT.
 
 // Cursor is DECLARE … CURSOR.
 type Cursor struct {

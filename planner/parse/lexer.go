@@ -31,8 +31,8 @@ type token struct {
 // lexer walks PostgreSQL's lexical structure (standard_conforming_strings on). It exists because the grammar's own
 // scanner is C code that must not see text of unbounded size or depth; a test holds the two token counts equal.
 //
-// It reads each byte a bounded number of times: what looks ahead (an operator for its end, a string for its continuation)
-// looks no further than the next token, or keeps what it saw.
+// It reads each byte a bounded number of times: what looks ahead (an operator for its end, a string for its
+// continuation) looks no further than the next token, or keeps what it saw.
 type lexer struct {
 	text  string
 	at    int
@@ -40,7 +40,8 @@ type lexer struct {
 	block bool // a block comment stands before the last token
 }
 
-// operatorRun is the operator characters that a token begins in: text[:end], and what of them is decided by all of them.
+// operatorRun is the operator characters that a token begins in: text[:end], and what of them is decided by all of
+// them.
 type operatorRun struct {
 	end     int
 	last    int  // of the characters other than + and −
@@ -303,8 +304,9 @@ func (l *lexer) digits() {
 
 const operatorBytes = "+-*/<>=~!@#%^&|`?"
 
-// operator scans the longest operator, as PostgreSQL does: it ends before a comment, and a trailing + or − is given back
-// unless the operator has one of ~ ! @ # % ^ & | ` ?. So 'a * - - 1' written without spaces is three operators in one run.
+// operator scans the longest operator, as PostgreSQL does: it ends before a comment, and a trailing + or − is given
+// back unless the operator has one of ~ ! @ # % ^ & | ` ?. So 'a * - - 1' written without spaces is three operators in
+// one run.
 func (l *lexer) operator() tokenKind {
 	if l.at >= l.run.end {
 		l.run = operatorRun{end: l.at, last: -1}

@@ -9,8 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Numbers are lifted out of texts, so that what differs in them alone has one template (planner/template.go, ADR 107). An example:
-// SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000 has the numbers 20 and 3000, and a text without them.
+// Numbers are lifted out of texts, so that what differs in them alone has one template (planner/template.go, ADR 107).
+// An example: SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000 has the numbers 20 and 3000, and a text
+// without them.
 
 // Lifted is a statement and its parameters, or what stands for them in its text.
 type Lifted struct {

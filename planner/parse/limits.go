@@ -9,9 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// Limits on the text of one message. The grammar's C library recurses over the tree it builds and dies, beyond recovery,
-// when the tree is too deep for the stack; so depth is bounded here, from the tokens alone, before it sees the text.
-// The self-test at start parses DeepestAdmitted.
+// Limits on the text of one message. The grammar's C library recurses over the tree it builds and dies, beyond
+// recovery, when the tree is too deep for the stack; so depth is bounded here, from the tokens alone, before it sees
+// the text. The self-test at start parses DeepestAdmitted.
 const (
 	MaxBytes   = 64 << 10
 	MaxTokens  = 10_000
@@ -68,8 +68,9 @@ func checkLimits(text string) *refuse.Refusal {
 	}
 }
 
-// admitted checks the limits and blanks out the comments, after which the grammar's C code may see the text. Its scanner
-// gives back, one by one, what stands behind each mark of a comment: 60,000 bytes of opening marks took it half a minute.
+// admitted checks the limits and blanks out the comments, after which the grammar's C code may see the text. Its
+// scanner gives back, one by one, what stands behind each mark of a comment: 60,000 bytes of opening marks took it half
+// a minute.
 func admitted(text string) (string, *refuse.Refusal) {
 	if r := checkLimits(text); r != nil {
 		return "", r
@@ -77,8 +78,8 @@ func admitted(text string) (string, *refuse.Refusal) {
 	return withoutComments(text)
 }
 
-// withoutComments writes spaces for comments, so that every place in the text stays where it is. Line breaks beside a block
-// comment are blanked too: without them "'a' /* */ ⏎ 'b'" would become one string, which it is not in PostgreSQL.
+// withoutComments writes spaces for comments, so that every place in the text stays where it is. Line breaks beside a
+// block comment are blanked too: without them "'a' /* */ ⏎ 'b'" would become one string, which it is not in PostgreSQL.
 func withoutComments(text string) (string, *refuse.Refusal) {
 	if !strings.Contains(text, "--") && !strings.Contains(text, "/*") {
 		return text, nil
@@ -217,8 +218,8 @@ func (m *meter) closeCases() {
 	}
 }
 
-// DeepestAdmitted returns a SELECT that builds about the deepest tree that the limits admit. A start-up self-test has it
-// parsed in a child process: where that dies, so could a session.
+// DeepestAdmitted returns a SELECT that builds about the deepest tree that the limits admit. A start-up self-test has
+// it parsed in a child process: where that dies, so could a session.
 func DeepestAdmitted() string {
 	inner := "SELECT 1 FROM t" + strings.Repeat(" CROSS JOIN t", maxJoins) + strings.Repeat(" UNION SELECT 1", maxUnions)
 	nested := strings.Repeat("(SELECT ", maxNesting-1) + "(" + inner + ")" + strings.Repeat(")", maxNesting-1)

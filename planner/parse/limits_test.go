@@ -108,7 +108,8 @@ func TestDeepestAdmitted(t *testing.T) {
 	}
 }
 
-// TestLargeParameterNumbers: a parameter that no client can bind is refused before anything is made for each number below it.
+// TestLargeParameterNumbers: a parameter that no client can bind is refused before anything is made for each number
+// below it.
 func TestLargeParameterNumbers(t *testing.T) {
 	for text, refused := range map[string]bool{
 		"SELECT $65535": false, "SELECT $65536": true, "SELECT $1000000000": true, "SELECT $99999999999999999999": true, "SELECT '$65536'": false,

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// isSessionVerb tells the first words of statements that are read as PostgreSQL's in every dialect: those that settings and transactions
-// need, so that a session can always go back.
+// isSessionVerb tells the first words of statements that are read as PostgreSQL's in every dialect: those that settings
+// and transactions need, so that a session can always go back.
 func isSessionVerb(word string) bool {
 	switch word {
 	case "set", "show", "reset", "begin", "start", "commit", "end", "rollback", "abort", "savepoint",
@@ -22,8 +22,8 @@ func isSessionVerb(word string) bool {
 	return false
 }
 
-// parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is written
-// as text, and goes the way of every other statement from that text on.
+// parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is
+// written as text, and goes the way of every other statement from that text on.
 func parseMySQL(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	if len(text) > MaxBytes {
 		return nil, tooLong.At(-1, len(text), MaxBytes)
@@ -116,7 +116,8 @@ func (s *Statement) translated(written string) {
 	}
 }
 
-// Placed gives a refusal its place in the text that the analyst wrote, and where that was translated, what it was read as.
+// Placed gives a refusal its place in the text that the analyst wrote, and where that was translated, what it was read
+// as.
 func (s *Statement) Placed(r *refuse.Refusal) *refuse.Refusal {
 	if s.written == "" || r == nil {
 		return r.InCharacters(s.source)

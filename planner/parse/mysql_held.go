@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Statements that hold a SELECT keep PostgreSQL's form in MySQL's dialect, as the session's own statements do: MySQL has no
-// DECLARE outside a procedure, no COPY, and a PREPARE that reads a string. What they hold is written in MySQL's.
+// Statements that hold a SELECT keep PostgreSQL's form in MySQL's dialect, as the session's own statements do: MySQL
+// has no DECLARE outside a procedure, no COPY, and a PREPARE that reads a string. What they hold is written in MySQL's.
 
 // isHolder tells the first words of such statements.
 func isHolder(word string) bool { return word == "declare" || word == "prepare" || word == "copy" }

@@ -1,12 +1,12 @@
-// Package parse makes statements of the text of one message. It counts bytes, tokens and depth before the grammar's C code sees
-// the text, splits what is left into statements, and says of each what a session must do with it. Of
+// Package parse makes statements of the text of one message. It counts bytes, tokens and depth before the grammar's C
+// code sees the text, splits what is left into statements, and says of each what a session must do with it. Of
 //
 //	BEGIN; DECLARE c CURSOR FOR SELECT count(*) FROM people; FETCH ALL FROM c
 //
-// it makes three: a Begin, a Declare that holds a Select, and a Fetch of as many rows as there are. What only a SELECT can tell,
-// it leaves in its tree, which the planner binds. What never runs here (INSERT, CREATE, …) is a statement with its refusal, so
-// that one among many refuses when its turn comes. A SELECT in MySQL's dialect is written as PostgreSQL's first (package mysql)
-// and goes the same way from there on.
+// it makes three: a Begin, a Declare that holds a Select, and a Fetch of as many rows as there are. What only a SELECT
+// can tell, it leaves in its tree, which the planner binds. What never runs here (INSERT, CREATE, …) is a statement
+// with its refusal, so that one among many refuses when its turn comes. A SELECT in MySQL's dialect is written as
+// PostgreSQL's first (package mysql) and goes the same way from there on.
 package parse
 
 import (
@@ -60,8 +60,8 @@ func GrammarVersion() string {
 // selectTop is how other databases limit the rows of a query.
 var selectTop = regexp.MustCompile(`(?i)\bselect\s+(distinct\s+)?top\s*\(?\s*[0-9]+`)
 
-// syntaxRefusal relays the grammar's own message, which quotes the statement alone. Its place, like others, is one of bytes:
-// the grammar counts the characters of a text whose comments are spaces, one for each of their bytes.
+// syntaxRefusal relays the grammar's own message, which quotes the statement alone. Its place, like others, is one of
+// bytes: the grammar counts the characters of a text whose comments are spaces, one for each of their bytes.
 func syntaxRefusal(err error, text string) *refuse.Refusal {
 	var e *parser.Error
 	if !errors.As(err, &e) {

@@ -20,9 +20,9 @@ const (
 	ActTerminate                    // pg_terminate_backend(pid)
 )
 
-// Act is a call of such a function as a column of a SELECT that reads no table but pg_stat_activity. To the plan it is its
-// argument; the session does it once the SELECT is answered, for each row, and puts the function's value in its place. So
-// none stands in a statement that has a leaf, and what is done depends on nothing private.
+// Act is a call of such a function as a column of a SELECT that reads no table but pg_stat_activity. To the plan it is
+// its argument; the session does it once the SELECT is answered, for each row, and puts the function's value in its
+// place. So none stands in a statement that has a leaf, and what is done depends on nothing private.
 type Act struct {
 	Kind   ActKind
 	Column int // of the answer, from 0
@@ -84,7 +84,8 @@ func (s *Statement) takeActs(q *pg.SelectStmt) {
 	}
 }
 
-// readsAtMost tells a SELECT that reads nothing, or that relation of pg_catalog alone, by its name or by a function's, row by row.
+// readsAtMost tells a SELECT that reads nothing, or that relation of pg_catalog alone, by its name or by a function's,
+// row by row.
 func readsAtMost(q *pg.SelectStmt, relation, function string) bool {
 	if !rowByRow(q) || len(q.WindowClause) > 0 || len(q.FromClause) > 1 {
 		return false
@@ -113,7 +114,8 @@ func readsAtMost(q *pg.SelectStmt, relation, function string) bool {
 	return plain
 }
 
-// rowByRow tells a SELECT of which each column is an expression over a row of FROM, if there is one, but for aggregates and windows.
+// rowByRow tells a SELECT of which each column is an expression over a row of FROM, if there is one, but for aggregates
+// and windows.
 func rowByRow(q *pg.SelectStmt) bool {
 	return q.Op == pg.SetOperation_SETOP_NONE && len(q.ValuesLists)+len(q.GroupClause)+len(q.SortClause)+len(q.DistinctClause)+
 		len(q.LockingClause) == 0 && q.HavingClause == nil && q.WithClause == nil && q.LimitCount == nil && q.LimitOffset == nil && q.IntoClause == nil

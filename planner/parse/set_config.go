@@ -8,9 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 )
 
-// Assignment is a call of set_config among the columns of a SELECT that reads no table but pg_settings. It does what SET does, so
-// the session runs it once the SELECT is answered: of constants once, if there is a row, and else for each row. To the plan it is
-// the value that was given, or the name and the value as a JSON array.
+// Assignment is a call of set_config among the columns of a SELECT that reads no table but pg_settings. It does what
+// SET does, so the session runs it once the SELECT is answered: of constants once, if there is a row, and else for each
+// row. To the plan it is the value that was given, or the name and the value as a JSON array.
 //
 //	SELECT set_config('bytea_output', 'hex', false) FROM pg_show_all_settings() WHERE name = 'bytea_output'
 //	⇒ SELECT 'hex'::text AS set_config FROM pg_show_all_settings() WHERE name = 'bytea_output'

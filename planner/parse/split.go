@@ -38,8 +38,8 @@ type Piece struct {
 	From int // its byte offset in the text
 }
 
-// Split cuts a text into statements by the dialect's lexical structure, without parsing them. Pieces without a token are
-// left out. What cannot be read is part of the last piece.
+// Split cuts a text into statements by the dialect's lexical structure, without parsing them. Pieces without a token
+// are left out. What cannot be read is part of the last piece.
 func Split(text string, d Dialect) []Piece {
 	var out []Piece
 	if d == MySQL {
@@ -72,8 +72,8 @@ func Split(text string, d Dialect) []Piece {
 	}
 }
 
-// ParseAs splits and parses the text of one message in a dialect. Names in MySQL's are looked up in the dataset, which may
-// be nil.
+// ParseAs splits and parses the text of one message in a dialect. Names in MySQL's are looked up in the dataset, which
+// may be nil.
 func ParseAs(text string, dialect Dialect, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	if dialect == MySQL {
 		return parseMySQL(text, d)

@@ -38,7 +38,8 @@ type Statement struct {
 	Listed      bool         // Select: it stands within another, and all of its rows decide there
 	HandedOn    bool         // Select: COPY or a cursor hands its rows on
 
-	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
+	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is
+	// unknown.
 	ParamTypes []policy.Type
 	// Literals is how its literals were read when it was prepared; nil: as the settings are when it runs.
 	Literals *scalar.Literals

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the files from what the server says")
 
-// relationsSQL asks a server for the lines of catalog15.tsv. What initdb numbers (from 10000 on) differs between its builds. The
-// relations of information_schema that are granted to nobody hold nothing that the others do not.
+// relationsSQL asks a server for the lines of catalog15.tsv. What initdb numbers (from 10000 on) differs between its
+// builds. The relations of information_schema that are granted to nobody hold nothing that the others do not.
 const relationsSQL = `SELECT concat_ws(E'\t', n.nspname, c.relname, c.relkind, CASE WHEN c.oid < 10000 THEN c.oid::int8 ELSE 0 END, a.attnum, a.attname,
 		CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END, a.attnotnull::int, (has_any_column_privilege('plain', c.oid, 'SELECT') OR n.nspname = 'information_schema')::int)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
@@ -29,7 +29,8 @@ const functionsSQL = `SELECT concat_ws(E'\t', p.proname, array_to_string(p.proar
 	FROM pg_proc p WHERE p.pronamespace = 11 AND p.prokind = 'f' AND p.proname::text LIKE ANY (ARRAY[$names])
 	ORDER BY p.proname COLLATE "C", array_to_string(p.proargtypes::oid[], ' ') COLLATE "C"`
 
-// TestFilesAreTheServers holds the generated files against a server of the version that they are of; with -update it writes them.
+// TestFilesAreTheServers holds the generated files against a server of the version that they are of; with -update it
+// writes them.
 func TestFilesAreTheServers(t *testing.T) {
 	server := pgtest.Shared(t)
 	server.Exec(t, "postgres", "CREATE ROLE plain")

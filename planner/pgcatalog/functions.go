@@ -8,8 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Functions that tell of the server, of other sessions, of sizes or of how often something was read exist here and tell nothing:
-// they are NULL or a constant, or return no rows, whatever they are given. What they would say is what the relations over them would.
+// Functions that tell of the server, of other sessions, of sizes or of how often something was read exist here and tell
+// nothing: they are NULL or a constant, or return no rows, whatever they are given. What they would say is what the
+// relations over them would.
 //
 //	SELECT pg_stat_get_live_tuples(c.oid) FROM pg_class c
 //	⇒ SELECT NULL::bigint AS pg_stat_get_live_tuples FROM pg_class c
@@ -27,8 +28,8 @@ var silentNames = strings.Fields(`pg_stat_get_* pg_stat_have_stats pg_control_* 
 	pg_current_xact_id pg_current_xact_id_if_assigned pg_current_snapshot pg_get_multixact_members mxid_age pg_event_trigger_ddl_commands
 	inet_client_addr inet_client_port inet_server_addr inet_server_port`)
 
-// functionText lists the signatures of the silent functions in PostgreSQL 15, one a line: name, types of the arguments, of the
-// result, whether it returns rows, and of what columns (name=type). TestFilesAreTheServers writes it.
+// functionText lists the signatures of the silent functions in PostgreSQL 15, one a line: name, types of the arguments,
+// of the result, whether it returns rows, and of what columns (name=type). TestFilesAreTheServers writes it.
 //
 //go:embed functions15.tsv
 var functionText string
@@ -62,7 +63,8 @@ var silent = sync.OnceValue(func() map[string][]Function {
 	return all
 })
 
-// constants are what silent functions return that clients read a number of: the first transaction of a server that nobody has written to.
+// constants are what silent functions return that clients read a number of: the first transaction of a server that
+// nobody has written to.
 var constants = map[string]string{"txid_current": "3", "pg_current_xact_id": "3", "txid_current_snapshot": "3:3:", "pg_current_snapshot": "3:3:"}
 
 // Constant returns the text of what a silent function always returns, or false where that is NULL.
@@ -78,6 +80,6 @@ func Silent(name string) []Function { return silent()[name] }
 var rowsOf = map[string]string{"pg_show_all_settings": "pg_settings", "pg_cursor": "pg_cursors", "pg_prepared_statement": "pg_prepared_statements",
 	"pg_timezone_abbrevs": "pg_timezone_abbrevs", "pg_timezone_names": "pg_timezone_names"}
 
-// RowsOf is the relation of pg_catalog whose rows a function of no arguments returns, as its columns are the same; "" where
-// there is none.
+// RowsOf is the relation of pg_catalog whose rows a function of no arguments returns, as its columns are the same; ""
+// where there is none.
 func RowsOf(function string) string { return rowsOf[function] }

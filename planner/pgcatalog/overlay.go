@@ -7,9 +7,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// shown are the relations of pg_catalog whose rows are those of the database itself: its schema, which is the policy's, and
-// what is the same in every database. All others tell of the cluster, of other sessions, or of how many rows there are: the
-// sandbox shows rows of its own in their place, or none.
+// shown are the relations of pg_catalog whose rows are those of the database itself: its schema, which is the policy's,
+// and what is the same in every database. All others tell of the cluster, of other sessions, or of how many rows there
+// are: the sandbox shows rows of its own in their place, or none.
 var shown = words(`pg_aggregate pg_am pg_amop pg_amproc pg_attrdef pg_attribute
 	pg_cast pg_class pg_collation pg_constraint pg_conversion pg_default_acl pg_depend pg_description pg_enum pg_event_trigger pg_extension
 	pg_foreign_data_wrapper pg_foreign_server pg_foreign_table pg_index pg_indexes pg_inherits pg_init_privs pg_language
@@ -45,8 +45,8 @@ func Overlaid(schema, name string) bool {
 	return false
 }
 
-// Replaced tells whether the rows of an overlaid relation are the sandbox's own, rather than the twin's with some columns
-// masked.
+// Replaced tells whether the rows of an overlaid relation are the sandbox's own, rather than the twin's with some
+// columns masked.
 func Replaced(schema, name string) bool {
 	rel := Lookup(schema, name)
 	if schema == "information_schema" && ofKeys[name] {
@@ -55,8 +55,8 @@ func Replaced(schema, name string) bool {
 	return schema == "dp" || schema == "pg_catalog" && !shown[name] || rel != nil && strings.HasPrefix(name, "_pg_")
 }
 
-// ofKeys are the relations of information_schema that a server shows of the tables that a role owns or may change, and dpproxy of those
-// that an analyst sees: keys say how tables are joined.
+// ofKeys are the relations of information_schema that a server shows of the tables that a role owns or may change, and
+// dpproxy of those that an analyst sees: keys say how tables are joined.
 var ofKeys = words(`table_constraints referential_constraints key_column_usage constraint_column_usage constraint_table_usage`)
 
 // Masked tells whether a column of pg_catalog is not shown as it is.

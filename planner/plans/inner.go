@@ -15,7 +15,8 @@ type Inner struct {
 	Plan *Plan
 }
 
-// Answer is what a sub-query came to: released rows, or, where Standing, rows that stand for those which are not known yet.
+// Answer is what a sub-query came to: released rows, or, where Standing, rows that stand for those which are not known
+// yet.
 type Answer struct {
 	Columns  []AnswerColumn
 	Rows     [][]policy.Value
@@ -24,14 +25,16 @@ type Answer struct {
 	Notes    []string // of its plan
 }
 
-// AnswerColumn is a column of it. What reads it has its type, a char's too, whose values have their blanks here as in any answer.
+// AnswerColumn is a column of it. What reads it has its type, a char's too, whose values have their blanks here as in
+// any answer.
 type AnswerColumn struct {
 	Name   string
 	Type   policy.Type
 	Typmod int32
 }
 
-// Private tells whether a plan asks private rows: by its statement, and not by what was released of its sub-queries, for which perhaps no row can be counted.
+// Private tells whether a plan asks private rows: by its statement, and not by what was released of its sub-queries,
+// for which perhaps no row can be counted.
 func (p *Plan) Private() bool { return len(p.Leaves)+len(p.Inner) > 0 }
 
 // Inmost are the plans that are answered first of all: those of sub-queries which wait for no others.
@@ -62,7 +65,8 @@ func (p *Plan) Bought() (list []*Measure) {
 	return list
 }
 
-// AddInner makes a plan wait for sub-queries, and pay for them. Its own part is not known before they are answered, but never dearer than most.
+// AddInner makes a plan wait for sub-queries, and pay for them. Its own part is not known before they are answered, but
+// never dearer than most.
 func (p *Plan) AddInner(list []*Inner, most privacy.Cost) {
 	if most.Delta = p.Cost.Delta; p.Cost.Fits(most) {
 		p.Cost = most

@@ -20,8 +20,9 @@ type Outer struct {
 	// Relations are the non-leaf relations that Tree reads.
 	Relations []Relation
 	Literals  *scalar.Literals // how its literals are read; nil: as the session's settings are
-	// Given are texts of parameters whose types what stands around them tells an engine alone, and which are read as the settings are: $1, $2, … of Tree. Where
-	// literals are read alike they are literals themselves. In a plan that is described only, $-n stands for parameter n where its type is not known.
+	// Given are texts of parameters whose types what stands around them tells an engine alone, and which are read as
+	// the settings are: $1, $2, … of Tree. Where literals are read alike they are literals themselves. In a plan that
+	// is described only, $-n stands for parameter n where its type is not known.
 	Given []string
 }
 

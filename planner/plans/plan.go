@@ -1,11 +1,11 @@
-// Package plans is what a plan is made of: what is measured, at what cost, which leaves the outer query reads, and how each of
-// their rows is read from a measure. Of
+// Package plans is what a plan is made of: what is measured, at what cost, which leaves the outer query reads, and how
+// each of their rows is read from a measure. Of
 //
 //	SELECT sex, count(*) AS n FROM people WHERE age >= 30 GROUP BY sex HAVING count(*) > 100
 //
-// there is one Measure, the count of rows with age in [30, 120) by sex, two cells; one Leaf with the key sex and a column of
-// counts, whose two rows are read from a cell each; and the Outer query, a projection of that leaf which keeps n > 100. Whoever
-// runs a plan (rewrite, proxy/pipeline) needs this package and none of those that made it.
+// there is one Measure, the count of rows with age in [30, 120) by sex, two cells; one Leaf with the key sex and a
+// column of counts, whose two rows are read from a cell each; and the Outer query, a projection of that leaf which
+// keeps n > 100. Whoever runs a plan (rewrite, proxy/pipeline) needs this package and none of those that made it.
 package plans
 
 import (
@@ -50,7 +50,8 @@ type Plan struct {
 	Probed       []string      // private tables whose rows were asked for and of which none are shown: SET dp.probes = empty
 }
 
-// Charge is what the plan costs by either accountant: with what is answered first the most that it may come to, as Cost is.
+// Charge is what the plan costs by either accountant: with what is answered first the most that it may come to, as Cost
+// is.
 func (p *Plan) Charge() accounting.Charge {
 	var c accounting.Charge
 	if len(p.Inner) > 0 {
@@ -188,8 +189,8 @@ func PieceIn(starts []int, cell int) int {
 }
 
 // Grouping is how the cells of some columns of the grain make up the groups that are released: the columns of all
-// groupings, one after the other, are the grain, and two combinations of cells are in one group when they are in one class
-// of each grouping.
+// groupings, one after the other, are the grain, and two combinations of cells are in one group when they are in one
+// class of each grouping.
 type Grouping struct {
 	Columns int                // of the grain
 	Cells   int                // combinations of their cells
@@ -212,7 +213,8 @@ type Leaf struct {
 	SQL       string         // the leaf as the analyst wrote it, deparsed, for EXPLAIN
 }
 
-// CertainRows is how many rows a leaf has whatever is released; 0: perhaps none, since its keys are found, or its rows made up.
+// CertainRows is how many rows a leaf has whatever is released; 0: perhaps none, since its keys are found, or its rows
+// made up.
 func (l *Leaf) CertainRows() int {
 	if l.Found || l.Synthetic != nil {
 		return 0
@@ -237,8 +239,8 @@ type CountColumn struct {
 	Runs   []Run
 }
 
-// Run is how consecutive rows of a column are read, as many as it has Spans: each is the sum of cells of one counter of a
-// measure.
+// Run is how consecutive rows of a column are read, as many as it has Spans: each is the sum of cells of one counter of
+// a measure.
 type Run struct {
 	Measure   int // index into Plan.Measures; −1: nothing is counted, the rows are Known, which is public
 	Counter   int

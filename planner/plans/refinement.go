@@ -5,8 +5,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Refinement says that a measure is a level of a ladder: the first, with which the finest is drawn, or one that refines what is
-// held.
+// Refinement says that a measure is a level of a ladder: the first, with which the finest is drawn, or one that refines
+// what is held.
 type Refinement struct {
 	Level privacy.Epsilon // what is paid for it in all
 	Top   privacy.Epsilon // the finest level

@@ -109,8 +109,9 @@ func (s *Sum) IsFilled() bool {
 	return slices.ContainsFunc(s.Terms, func(t SumTerm) bool { return slices.ContainsFunc(t.Factors, func(f Factor) bool { return f.Filled }) })
 }
 
-// Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High]. NULL makes it NULL, and what it is
-// part of; where it is Filled, as in price - coalesce(refund, 0), it is Fill then, which lies in [Low, High] too.
+// Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High]. NULL
+// makes it NULL, and what it is part of; where it is Filled, as in price - coalesce(refund, 0), it is Fill then, which
+// lies in [Low, High] too.
 type Factor struct {
 	Column    *policy.Column
 	Exponent  int

@@ -84,8 +84,9 @@ func Any(parts ...Pred) Pred {
 //
 //	mode = 'AIR' AND size < 5 OR mode = 'AIR' AND brand = 'B'
 //
-// it is mode = 'AIR', and what is left is size < 5 OR brand = 'B': AND distributes over OR, so that p holds where both do. Without such parts all of p is left.
-// Where one part says no more than all others what is left is nil, which holds everywhere: of a OR a AND b it is a.
+// it is mode = 'AIR', and what is left is size < 5 OR brand = 'B': AND distributes over OR, so that p holds where both
+// do. Without such parts all of p is left. Where one part says no more than all others what is left is nil, which holds
+// everywhere: of a OR a AND b it is a.
 func Factored(p AnyOf) (shared []Pred, rest Pred) {
 	conjuncts := func(p Pred) []Pred {
 		if all, ok := p.(AllOf); ok {
@@ -293,7 +294,8 @@ func Over(p Pred, of func(*policy.Column) *policy.Column) Pred {
 	return p
 }
 
-// Implied is what p says of the cells of some columns alone: it holds wherever p does. Of `code = '13' AND age > 3 OR code = '31'` it is, of code, `code IN ('13', '31')`.
+// Implied is what p says of the cells of some columns alone: it holds wherever p does. Of `code = '13' AND age > 3 OR
+// code = '31'` it is, of code, `code IN ('13', '31')`.
 func Implied(p Pred, of func(*policy.Column) bool) Pred {
 	each := func(list []Pred) []Pred { return mapped(list, func(q Pred) Pred { return Implied(q, of) }) }
 	switch p := p.(type) {

@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
-// A comparison inside a step and a set of cells of the same column say in part the same. What one of them says already is
-// left out of the other, so that there is one way to write it.
+// A comparison inside a step and a set of cells of the same column say in part the same. What one of them says already
+// is left out of the other, so that there is one way to write it.
 
 // compared are the regular cells in all of which a comparison holds, and the one that it divides.
 func (p Compare) compared() (whole []mechanisms.Span, divided int, ok bool) {

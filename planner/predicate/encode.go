@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The canonical encoding of predicates, of which that of measures is made. Every part is preceded by its length or count, so that
-// what is different has different encodings.
+// The canonical encoding of predicates, of which that of measures is made. Every part is preceded by its length or
+// count, so that what is different has different encodings.
 
 // EncodeText writes a text behind its length.
 func EncodeText(b []byte, s string) []byte {

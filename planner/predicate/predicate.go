@@ -1,12 +1,12 @@
-// Package predicate holds conditions on the normalised columns of one private table, which are true or not, never NULL: the
-// planner folds three-valued logic into them before. Of
+// Package predicate holds conditions on the normalised columns of one private table, which are true or not, never NULL:
+// the planner folds three-valued logic into them before. Of
 //
 //	SELECT count(*) FROM people WHERE NOT (age < 18 OR sex = 'f') AND hired < '2020-02-10 12:00'
 //
-// there are left the cells of age from 18 on, those of sex but for f and NULL, and a comparison of hired, whose constant lies
-// inside a step: AllOf{InCells, InCells, Compare}. All and Any put such together, Not turns one round, and what comes out is
-// written in one way, so that questions that mean the same have the same digest however they were asked. Package rewrite writes
-// them in SQL.
+// there are left the cells of age from 18 on, those of sex but for f and NULL, and a comparison of hired, whose
+// constant lies inside a step: AllOf{InCells, InCells, Compare}. All and Any put such together, Not turns one round,
+// and what comes out is written in one way, so that questions that mean the same have the same digest however they were
+// asked. Package rewrite writes them in SQL.
 package predicate
 
 import (
@@ -39,8 +39,9 @@ type Compare struct {
 	Value  policy.Value
 }
 
-// Past holds where the normalised column, of moments or of whole numbers, is not NULL and lies so far past the start of its cell, in microseconds or in ones: of
-// visited_at in steps of an hour it is, in the cells of 17:00, visited_at::time <= '17:30'. Op is one of those of Compare.
+// Past holds where the normalised column, of moments or of whole numbers, is not NULL and lies so far past the start of
+// its cell, in microseconds or in ones: of visited_at in steps of an hour it is, in the cells of 17:00,
+// visited_at::time <= '17:30'. Op is one of those of Compare.
 type Past struct {
 	Column *policy.Column
 	Op     string
@@ -53,8 +54,9 @@ type Between struct {
 	Op          string
 }
 
-// Sum holds where none of the columns of Terms is NULL and what they add up to, row by row, compares so with Value: of whole numbers, days and microseconds a whole
-// number (int64), of terms of which some is a numeric a policy.Numeric. The planner has held the terms against the ends of whole numbers (derived.ComputedColumn).
+// Sum holds where none of the columns of Terms is NULL and what they add up to, row by row, compares so with Value: of
+// whole numbers, days and microseconds a whole number (int64), of terms of which some is a numeric a policy.Numeric.
+// The planner has held the terms against the ends of whole numbers (derived.ComputedColumn).
 type Sum struct {
 	Terms []Term
 	Op    string

@@ -1,11 +1,13 @@
-// Package refuse says why a statement is not answered. Each part of the planner has its own reasons, and refuses with them:
+// Package refuse says why a statement is not answered. Each part of the planner has its own reasons, and refuses with
+// them:
 //
 //	SELECT count(*) FROM people WHERE agee > 3
 //
-// names a column that is not there, so the planner's reason unknownColumn makes a Refusal at that place in the text, with its
-// SQLSTATE, message and hint. Here stand what a reason and a refusal are, the reasons that more than one part gives, and those
-// that are found once there is a plan. All of them together are the catalogue, which docs/refusals.md is written from. Nothing in
-// a refusal comes from private rows: nothing was charged, and nothing was sent to the database.
+// names a column that is not there, so the planner's reason unknownColumn makes a Refusal at that place in the text,
+// with its SQLSTATE, message and hint. Here stand what a reason and a refusal are, the reasons that more than one part
+// gives, and those that are found once there is a plan. All of them together are the catalogue, which docs/refusals.md
+// is written from. Nothing in a refusal comes from private rows: nothing was charged, and nothing was sent to the
+// database.
 package refuse
 
 import (

@@ -9,15 +9,15 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// To see what releases add up to, the rows of a table are divided into atoms: combinations of blocks of each column's cells
-// that no condition and no release tells apart. What conditions select is a union of atoms, and so is each sum of a
-// release's cells that is looked at.
+// To see what releases add up to, the rows of a table are divided into atoms: combinations of blocks of each column's
+// cells that no condition and no release tells apart. What conditions select is a union of atoms, and so is each sum of
+// a release's cells that is looked at.
 //
-// A column's cells lie on an axis. A constant that lies inside a cell has a place of its own there, with places below and
-// above it, so that comparisons off the grid are unions of places too. Cuts divide the axis into runs, in each of which
-// every condition holds everywhere or nowhere, and the cells of values are apart from those behind them, in which no
-// comparison holds. Runs are put into blocks: a block is split by each condition that holds in part of it, and by each cell of a release that lies in several
-// blocks but is not made up of whole ones.
+// A column's cells lie on an axis. A constant that lies inside a cell has a place of its own there, with places below
+// and above it, so that comparisons off the grid are unions of places too. Cuts divide the axis into runs, in each of
+// which every condition holds everywhere or nowhere, and the cells of values are apart from those behind them, in which
+// no comparison holds. Runs are put into blocks: a block is split by each condition that holds in part of it, and by
+// each cell of a release that lies in several blocks but is not made up of whole ones.
 type axis struct {
 	column    *policy.Column
 	constants []policy.Value // sorted
@@ -148,7 +148,8 @@ func (x *axes) of(c *policy.Column) *axis {
 	return x.list[i]
 }
 
-// constants collects the constants of a condition; false: it compares columns with each other, or places within cells, or with too many constants.
+// constants collects the constants of a condition; false: it compares columns with each other, or places within cells,
+// or with too many constants.
 func (x *axes) constants(p predicate.Pred) bool {
 	switch p := p.(type) {
 	case predicate.AllOf:

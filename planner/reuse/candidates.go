@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// combines tells whether a measure's cells can stand in sums and differences: each of its columns is put into classes by
-// itself, and what is counted of a unit does not depend on how the rows are grouped.
+// combines tells whether a measure's cells can stand in sums and differences: each of its columns is put into classes
+// by itself, and what is counted of a unit does not depend on how the rows are grouped.
 func (m *HeldMeasure) combines() bool {
 	if m.Continual || m.Table.MaxGroups > 0 || m.Cells > maxStockedCells {
 		return false
@@ -23,8 +23,9 @@ const maxStockedCells = 1 << 17
 // maxConjuncts bounds the conditions of which each combination is looked up.
 const maxConjuncts = 4
 
-// Near lists the releases that the rows of a condition may be combined from, oldest first: those whose conditions are some
-// of its own, or its own with the cells of one column changed, or its own turned about by the rules of AND, OR and NOT.
+// Near lists the releases that the rows of a condition may be combined from, oldest first: those whose conditions are
+// some of its own, or its own with the cells of one column changed, or its own turned about by the rules of AND, OR and
+// NOT.
 func (s *Views) Near(wanted predicate.Pred) []*View {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -79,7 +80,8 @@ func (f *finder) lines(parts []predicate.Pred) {
 	}
 }
 
-// maxColumnSets is how many sets of columns are looked at of one condition: those with the fewest columns that do not matter.
+// maxColumnSets is how many sets of columns are looked at of one condition: those with the fewest columns that do not
+// matter.
 const maxColumnSets = 6
 
 // filter adds the releases with a condition.

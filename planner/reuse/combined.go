@@ -50,9 +50,9 @@ func EpochsOf(rows []Mixing) (list []string) {
 	return list
 }
 
-// epoch names what a release may be combined with: what was drawn from the same rows. These are all releases of a table that
-// does not change, those of one snapshot's table, the draws of releases bought anew at the same times, and the cells of one draw.
-// Public rows that are joined are of no snapshot.
+// epoch names what a release may be combined with: what was drawn from the same rows. These are all releases of a table
+// that does not change, those of one snapshot's table, the draws of releases bought anew at the same times, and the
+// cells of one draw. Public rows that are joined are of no snapshot.
 func (s *View) epoch() string {
 	switch r := s.Declared; {
 	case s.Measure.Table.Static:
@@ -121,7 +121,8 @@ func (t *Combining) enough(rows []Mixing, all []*View) ([]*mixture, bool) {
 	return found, true
 }
 
-// mixtures combines each row from those of some releases that are near it; nil: from the oldest and the most exact near it.
+// mixtures combines each row from those of some releases that are near it; nil: from the oldest and the most exact near
+// it.
 func (t *Combining) mixtures(rows []Mixing, some []*View) []*mixture {
 	out := make([]*mixture, len(rows))
 	for i, r := range rows {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Reading tells how a question is read from a measure: by measured counter and cell of the question, the measure's cells
-// whose sum it is.
+// Reading tells how a question is read from a measure: by measured counter and cell of the question, the measure's
+// cells whose sum it is.
 type Reading struct {
 	Spans    [][][]mechanisms.Span
 	Counters []int               // the measure's counter to sum, by the question's
@@ -47,8 +47,8 @@ func OwnReading(s *linear.Query) *Reading {
 	return r
 }
 
-// Cover tells whether the counts of every row by the cells of m answer s: each cell of m must lie whole inside one cell of
-// s, for each counter, or outside all of them.
+// Cover tells whether the counts of every row by the cells of m answer s: each cell of m must lie whole inside one cell
+// of s, for each counter, or outside all of them.
 func Cover(s, m *linear.Query) *Reading {
 	columns, ok := s.Columns()
 	if !ok || s.Table != m.Table || s.Summed() != nil || m.Filter != nil {
@@ -125,8 +125,8 @@ func (w *walk) assignEach() {
 	}
 }
 
-// lastPieces cuts the measure's last column into pieces of which the question says the same; nil: the measure does not tell each
-// combination of its columns' cells apart, or the question does so in that column.
+// lastPieces cuts the measure's last column into pieces of which the question says the same; nil: the measure does not
+// tell each combination of its columns' cells apart, or the question does so in that column.
 func (w *walk) lastPieces() []int {
 	last := len(w.m.Factors) - 1
 	if last < 0 || w.m.Continual {
@@ -150,8 +150,9 @@ func (w *walk) lastPieces() []int {
 	return starts
 }
 
-// byRuns reads a question from a measure that tells each combination of its columns' cells apart, a run of its last column's cells at a
-// time: of a release of 4,096 cells WHERE income BETWEEN 20 AND 3000 has three. It reads what assigning each cell reads.
+// byRuns reads a question from a measure that tells each combination of its columns' cells apart, a run of its last
+// column's cells at a time: of a release of 4,096 cells WHERE income BETWEEN 20 AND 3000 has three. It reads what
+// assigning each cell reads.
 func (w *walk) byRuns(starts []int) *Reading {
 	last := len(w.sizes) - 1
 	end := w.sizes[last]
@@ -296,8 +297,8 @@ func (w *walk) reading() *Reading {
 	return readingOf(rows)
 }
 
-// spansTo are, for each of so many rows, the places of a list that name it. They lie in one piece of memory, as there are thousands of them where hours of a day
-// are read from hours of years.
+// spansTo are, for each of so many rows, the places of a list that name it. They lie in one piece of memory, as there
+// are thousands of them where hours of a day are read from hours of years.
 func spansTo(assigned []int32, rows int) []semantics.SpansOf {
 	lists, sizes, ends := make([]semantics.SpansOf, rows), make([]int, rows), make([]int, rows)
 	total := 0

@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/linear"
 )
 
-// CoverHeld is cover for a release that is held. Of a cube that need not have been observed cell by cell the question must
-// be about attributes that can be read together.
+// CoverHeld is cover for a release that is held. Of a cube that need not have been observed cell by cell the question
+// must be about attributes that can be read together.
 func CoverHeld(s *linear.Query, h HeldOn) *Reading {
 	if !h.Holding.Spec.Counts().Strategy.IsCube() {
 		if r := Cover(s, h.Measure.Query); r != nil || h.Measure.Continual {

@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestCoverByRuns holds what is read by runs of the last column's cells against what is read cell by cell, for drawn questions with
-// conditions, classes, pieces and masks over measures that tell all cells apart.
+// TestCoverByRuns holds what is read by runs of the last column's cells against what is read cell by cell, for drawn
+// questions with conditions, classes, pieces and masks over measures that tell all cells apart.
 func TestCoverByRuns(t *testing.T) {
 	const seed = 1806
 	t.Logf("seed %d", seed)

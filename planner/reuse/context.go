@@ -1,6 +1,7 @@
-// Package reuse reads a question from what an analyst has paid for already. Index holds her releases by what they can be used
-// for; a release whose cells each lie inside one cell of a question, or outside of all, contains it (containment.go), and several of
-// one epoch may add up to it (linear_combination.go). Who holds counts by age and sex gets
+// Package reuse reads a question from what an analyst has paid for already. Index holds her releases by what they can
+// be used for; a release whose cells each lie inside one cell of a question, or outside of all, contains it
+// (containment.go), and several of one epoch may add up to it (linear_combination.go). Who holds counts by age and sex
+// gets
 //
 //	SELECT count(*) FROM people WHERE age BETWEEN 30 AND 39
 //
@@ -60,8 +61,9 @@ func (c Context) Share(k int) privacy.Cost {
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
 }
 
-// Part is the context of a k-th of a statement, which may cost a k-th of what the statement may. Of a dataset of either accountant it has a k-th of
-// ε, of which k together come to no more in ρ than the whole: RhoOf grows at least in proportion to ε.
+// Part is the context of a k-th of a statement, which may cost a k-th of what the statement may. Of a dataset of either
+// accountant it has a k-th of ε, of which k together come to no more in ρ than the whole: RhoOf grows at least in
+// proportion to ε.
 func (c Context) Part(k int) Context {
 	if c.Dataset == nil || k == 1 {
 		return c
@@ -81,8 +83,8 @@ func (c Context) Part(k int) Context {
 	return c
 }
 
-// LostInNoise tells whether a number of at most so many is within twice the error of a count of a table's rows that costs as much
-// as a statement may: a function of the policy and the session's settings.
+// LostInNoise tells whether a number of at most so many is within twice the error of a count of a table's rows that
+// costs as much as a statement may: a function of the policy and the session's settings.
 func (c Context) LostInNoise(t *policy.Table, most int) bool {
 	if c.Settings.MaxError > 0 { // no answer is off by more
 		return float64(most) <= c.Settings.MaxError

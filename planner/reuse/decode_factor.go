@@ -6,7 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
-// A factor of a measure read back from its description: classes and masks by combination, of pieces where cells are alike.
+// A factor of a measure read back from its description: classes and masks by combination, of pieces where cells are
+// alike.
 
 // factor reads one factor of a measure of so many counters.
 func (r *reader) part(counters int) *linear.Factor {

@@ -7,10 +7,11 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Better tells which of two prices of one thing is taken in a dataset of either accountant: one in ε, one in ρ, the squared error
-// for the first being so many times that for the other. Where one alone is held by what is left of her budget, it is that one. Else it is the one
-// of which more are held, if those in ρ were bought at the error of the first: noise grows with 1/√ρ, so that they cost as many times less. An ε
-// goes by what is left of ε, or of ρ by what it comes to there, whichever is more; where both hold as many, it is ε, after which both are still open.
+// Better tells which of two prices of one thing is taken in a dataset of either accountant: one in ε, one in ρ, the
+// squared error for the first being so many times that for the other. Where one alone is held by what is left of her
+// budget, it is that one. Else it is the one of which more are held, if those in ρ were bought at the error of the
+// first: noise grows with 1/√ρ, so that they cost as many times less. An ε goes by what is left of ε, or of ρ by what
+// it comes to there, whichever is more; where both hold as many, it is ε, after which both are still open.
 func (c Context) Better(epsilon, rho accounting.Charge, times float64) (privacy.Accountant, string) {
 	left := c.left()
 	of := func(left, each int64) float64 { return float64(left) / float64(max(each, 1)) }

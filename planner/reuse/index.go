@@ -14,8 +14,8 @@ import (
 )
 
 // Index is what one analyst has paid for, indexed so that planning takes no longer for ten thousand releases than for
-// ten: a description is read once, and a plan looks at the few releases that its question can be made of. It is safe for
-// concurrent use; holdings are only ever added.
+// ten: a description is read once, and a plan looks at the few releases that its question can be made of. It is safe
+// for concurrent use; holdings are only ever added.
 type Index struct {
 	mu       sync.RWMutex
 	byDigest map[plans.Digest][]Holding
@@ -185,7 +185,8 @@ func (s *Views) Alone() (id int64, alone bool) {
 	return s.only, s.combine == 1
 }
 
-// Sole is the only holding over the table, where that can stand in sums and differences; false: there are others, or none.
+// Sole is the only holding over the table, where that can stand in sums and differences; false: there are others, or
+// none.
 func (s *Views) Sole() (id int64, sole bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What was paid for single questions by cells of the same columns since a release over these columns: see rents. It is added
-// up as releases are read, so that it need not be for each plan.
+// What was paid for single questions by cells of the same columns since a release over these columns: see rents. It is
+// added up as releases are read, so that it need not be for each plan.
 type rentViews struct {
 	open []Rents                 // by columns
 	last map[string]privacy.Cost // of her own release over exactly these columns

@@ -10,11 +10,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
-// A count, or a sum, of the rows of a condition is looked for among the sums and differences of released cells: a vector
-// over atoms that is to be written as a rational combination of the generators' vectors. Generators are sums of the cells of
-// a release that the atoms do not tell apart, so that with independent noise in each cell no other combination of cells is
-// more exact. Of all combinations the one with the least variance is taken: weights of its free generators are rounded to
-// fractions, and the others follow exactly, so that the combination counts exactly what is asked (docs/adr/0022).
+// A count, or a sum, of the rows of a condition is looked for among the sums and differences of released cells: a
+// vector over atoms that is to be written as a rational combination of the generators' vectors. Generators are sums of
+// the cells of a release that the atoms do not tell apart, so that with independent noise in each cell no other
+// combination of cells is more exact. Of all combinations the one with the least variance is taken: weights of its free
+// generators are rounded to fractions, and the others follow exactly, so that the combination counts exactly what is
+// asked (docs/adr/0022).
 
 // generator is a sum of cells of one counter of a release.
 type generator struct {
@@ -105,8 +106,8 @@ type placedGroup struct {
 	axis int
 }
 
-// generators are those of one counter of a release: of independent cells one for each combination of groups, of others the
-// one whose column's cells are those that are wanted.
+// generators are those of one counter of a release: of independent cells one for each combination of groups, of others
+// the one whose column's cells are those that are wanted.
 func (t *Combining) generators(x *axes, goal []float64, s *View, counter int, parts []*ofPart) (out []*generator) {
 	m := s.Measure
 	if s.Holding.Spec.Counts().Strategy.Kind != mechanisms.Identity {
@@ -246,8 +247,8 @@ func distinctRows(all []*generator, goal []float64) (rows [][]float64) {
 	return rows
 }
 
-// eliminate brings rows of n coefficients and a right side into reduced echelon form: row r is that of pivot r. pivots is
-// nil where the equations contradict each other.
+// eliminate brings rows of n coefficients and a right side into reduced echelon form: row r is that of pivot r. pivots
+// is nil where the equations contradict each other.
 func eliminate(rows [][]float64, n int) (pivots, free []int) {
 	const small = 1e-9
 	pivots = []int{}

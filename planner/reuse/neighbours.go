@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A line is the measures whose conditions are the same but for the cells of one column: sums and differences of them are
-// measures of other cells of it. Neighbours on a line are found by the ends of their spans.
+// A line is the measures whose conditions are the same but for the cells of one column: sums and differences of them
+// are measures of other cells of it. Neighbours on a line are found by the ends of their spans.
 type line struct {
 	bySpans map[string]*bucket
 	ends    map[int]map[int]*bucket // one span alone: by one of its ends, then by the other

@@ -6,8 +6,8 @@ import "github.com/dpproxy/dpproxy/policy"
 type PublicRows interface {
 	// Rows returns a table's rows in the order of its columns, and false before the first copy.
 	Rows(t *policy.Table) ([][]policy.Value, bool)
-	// Cached returns what was made under a name of the rows that Rows returns, if that is kept; Keep keeps it, as long as these are
-	// the table's rows. Neither changes what a plan is.
+	// Cached returns what was made under a name of the rows that Rows returns, if that is kept; Keep keeps it, as long
+	// as these are the table's rows. Neither changes what a plan is.
 	Cached(t *policy.Table, rows [][]policy.Value, name string) any
 	Cache(t *policy.Table, rows [][]policy.Value, name string, made any)
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// all assigns all combinations; false: the measure does not answer the question, or there are too many to find out. Of cells
-// of a column that nothing tells apart one is looked at, which makes a fine domain as small as what is asked of it.
+// all assigns all combinations; false: the measure does not answer the question, or there are too many to find out. Of
+// cells of a column that nothing tells apart one is looked at, which makes a fine domain as small as what is asked of
+// it.
 func (w *walk) all() bool {
 	combinations := linear.CombinationsOf(w.sizes)
 	if combinations <= linear.MaxPlain {
@@ -44,9 +45,10 @@ func (w *walk) all() bool {
 	return true
 }
 
-// unlike lists, for each column, one of each kind of its cells. Two are of a kind if the measure has them in one class, every
-// predicate of the question says the same of both, and every factor of the question has them in one class, under the same
-// counters: assign, which looks at no more of a cell, does the same then. Columns of factors with several keep all cells.
+// unlike lists, for each column, one of each kind of its cells. Two are of a kind if the measure has them in one class,
+// every predicate of the question says the same of both, and every factor of the question has them in one class, under
+// the same counters: assign, which looks at no more of a cell, does the same then. Columns of factors with several keep
+// all cells.
 func (w *walk) unlike() [][]int {
 	lists := make([][]int, len(w.sizes))
 	column := 0

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
-// Work is what planning one statement may take, and the context that ends it: see scalar.Work. Each call of Build takes one
-// of its own.
+// Work is what planning one statement may take, and the context that ends it: see scalar.Work. Each call of Build takes
+// one of its own.
 type Work = scalar.Work
 
 // Limits of Work.
@@ -20,7 +20,8 @@ var DefaultLimits = scalar.DefaultLimits
 // NewWork returns what a plan may take until ctx is done.
 func NewWork(ctx context.Context, l Limits) *Work { return scalar.NewWork(ctx, l) }
 
-// Limited is the context with the default limits where it has none, and with all of its own for each plan that is made in it.
+// Limited is the context with the default limits where it has none, and with all of its own for each plan that is made
+// in it.
 func (c Context) Limited() Context {
 	if c.Work == nil {
 		c.Work = NewWork(context.Background(), DefaultLimits)

@@ -24,8 +24,8 @@ var (
 	errBucketBounds = fail(stateWidthBucket, "lower bound cannot equal upper bound")
 )
 
-// WidthBucketOf names, for Call, width_bucket(operand, ARRAY[…]) over the operand and the array's elements: no statement can
-// call a function of this name.
+// WidthBucketOf names, for Call, width_bucket(operand, ARRAY[…]) over the operand and the array's elements: no
+// statement can call a function of this name.
 const WidthBucketOf = "[]width_bucket"
 
 // Elements are those of an ARRAY[…], which are texts where none of them has a type: no number is among ARRAY['1', '3'].
@@ -42,8 +42,8 @@ func (env Env) Elements(list []Expr) []Expr {
 	return out
 }
 
-// thresholds is how many of the thresholds, which are in order, are not above the operand. Where they are in none, it is
-// what PostgreSQL's search by halves comes to.
+// thresholds is how many of the thresholds, which are in order, are not above the operand. Where they are in none, it
+// is what PostgreSQL's search by halves comes to.
 func (env Env) thresholds(args []Expr) (Expr, error) {
 	common, ok := args[0].Type(), true // which an array without types, '{18,30,65}', has
 	if slices.ContainsFunc(args[1:], func(e Expr) bool { return e.Type() != policy.Unknown }) {

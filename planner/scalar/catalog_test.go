@@ -17,7 +17,8 @@ const oursSQL = "(16,21,23,20,700,701,1700,25,1043,1082,1083,1114,1184,1186,2950
 // readSQL are types beside them that arguments may have where only the types of parameters are asked for.
 const readSQL = "(17,18,19,24,26,114,1042,2205,2206,3802,4089,4096)"
 
-// catalogSQL asks a server for the text of catalog.txt below its comments; $ops, $functions, $told and $named are lists of names.
+// catalogSQL asks a server for the text of catalog.txt below its comments; $ops, $functions, $told and $named are lists
+// of names.
 var catalogSQL = []string{`
 WITH used AS (
 	SELECT unnest(array[oprleft, oprright]) AS t FROM pg_operator WHERE oprname IN ($ops)

@@ -189,8 +189,9 @@ func (env *Env) unify(construct string, list []Expr) ([]Expr, policy.Type, error
 	return out, t, nil
 }
 
-// Merged is the type of the column that USING makes of two, and tells whether an inner join shows the right one: PostgreSQL shows the left one, unless that would
-// have to be made another type, or one of another scale or length, and the right one would not. Of price numeric(8,2) and price numeric it is the second.
+// Merged is the type of the column that USING makes of two, and tells whether an inner join shows the right one:
+// PostgreSQL shows the left one, unless that would have to be made another type, or one of another scale or length, and
+// the right one would not. Of price numeric(8,2) and price numeric it is the second.
 func Merged(left, right Expr) (t policy.Type, ofRight bool) {
 	t, typmod := left.Type(), left.Typmod()
 	if t != right.Type() {
@@ -233,7 +234,8 @@ func (c *catalog) commonOf(types []policy.Type) (t, clash policy.Type) {
 	return t, 0
 }
 
-// commonTypmod is the modifier that all have. A char that is NULL has any: what is chosen is filled up as the others are.
+// commonTypmod is the modifier that all have. A char that is NULL has any: what is chosen is filled up as the others
+// are.
 func commonTypmod(list []Expr) int32 {
 	if list[0].Type() == policy.Bpchar {
 		if some := slices.DeleteFunc(slices.Clone(list), isNullConstant); len(some) > 0 {

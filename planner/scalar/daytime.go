@@ -74,7 +74,8 @@ func timeOf(wall policy.Timestamp) policy.Time {
 	return policy.Time(ofDay)
 }
 
-// parseDayTime reads a clock: 09:00, 9:05:01.5, 9:00 pm, allballs. Others that PostgreSQL reads, with a date or a zone among them, are refused.
+// parseDayTime reads a clock: 09:00, 9:05:01.5, 9:00 pm, allballs. Others that PostgreSQL reads, with a date or a zone
+// among them, are refused.
 func parseDayTime(text string) (policy.Value, error) {
 	bad := badDate(policy.TimeT)
 	rest := asciiLower(trimBlanks(text))

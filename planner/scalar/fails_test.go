@@ -10,7 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// drawnConstants are texts that arguments of a type are tried with: what templates, units, zones, expressions and bounds may be, good and bad.
+// drawnConstants are texts that arguments of a type are tried with: what templates, units, zones, expressions and
+// bounds may be, good and bad.
 var drawnConstants = map[policy.Type][]string{
 	policy.Int4: {"-3", "0", "1", "2", "13", "30", "31", "2023", "2000000000"}, policy.Int8: {"-3", "0", "1", "7"}, policy.Int2: {"-3", "0", "1"},
 	policy.NumericType: {"-2.5", "0", "1", "2", "100.25"}, policy.Float8: {"-2.5", "0", "1", "100.25", "NaN", "Infinity"}, policy.Float4: {"-1", "0", "2.5"},
@@ -20,8 +21,8 @@ var drawnConstants = map[policy.Type][]string{
 	policy.IntervalT: {"0", "1 day", "-1 day", "1 month", "90 seconds"},
 }
 
-// TestWhatConstantsMakeFail: of every function that harmless names, and each choice of arguments that are constants, a failure that is told is one with all values of the others; the harmless
-// ones are no cause.
+// TestWhatConstantsMakeFail: of every function that harmless names, and each choice of arguments that are constants, a
+// failure that is told is one with all values of the others; the harmless ones are no cause.
 func TestWhatConstantsMakeFail(t *testing.T) {
 	found := map[string]bool{}
 	for name := range harmless {

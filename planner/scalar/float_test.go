@@ -66,8 +66,8 @@ func TestFloatText(t *testing.T) {
 	}
 }
 
-// TestElementaryFunctions compares exp, ln, log and power with a server: equal but for the last bit, where the C library
-// does not round correctly.
+// TestElementaryFunctions compares exp, ln, log and power with a server: equal but for the last bit, where the C
+// library does not round correctly.
 func TestElementaryFunctions(t *testing.T) {
 	s := newServer(t)
 	const seed = 12

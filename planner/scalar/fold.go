@@ -166,8 +166,9 @@ func foldNullIf(n *nullIf) (Expr, error) {
 	return foldArguments(n)
 }
 
-// Fails is the error with which an expression ends on every row, whatever values its columns have there that are neither NULL nor NaN: because constants alone fail, or because a call of it fails
-// by those of its arguments that are constants. Nil: there may be rows for which it has a value.
+// Fails is the error with which an expression ends on every row, whatever values its columns have there that are
+// neither NULL nor NaN: because constants alone fail, or because a call of it fails by those of its arguments that are
+// constants. Nil: there may be rows for which it has a value.
 //
 //	to_char(n, '9.9.9'), n / 0, n / 0 > 5 AND n > 5   fail
 //	CASE WHEN n > 5 THEN n / 0 END                    need not
@@ -200,8 +201,9 @@ func failsFolded(e Expr) error {
 // asWritten stands, among harmless arguments, for what to_char writes by the template.
 const asWritten = "(as to_char writes it)"
 
-// harmless are the functions that some of their arguments may make fail whatever the others are, each with arguments of which none does that: a call that fails with
-// these in the place of all that are no constants fails with any others. One behind the last is as the last; moments and intervals have one for all functions (harmlessOf).
+// harmless are the functions that some of their arguments may make fail whatever the others are, each with arguments of
+// which none does that: a call that fails with these in the place of all that are no constants fails with any others.
+// One behind the last is as the last; moments and intervals have one for all functions (harmlessOf).
 var harmless = map[string][]string{
 	"/": {"0", "1"}, "%": {"0", "1"}, "mod": {"0", "1"}, "div": {"0", "1"}, "log": {"2", "2"},
 	"width_bucket": {"0", "-1234567.891", "1234567.891", "1"}, WidthBucketOf: {"0"},

@@ -8,7 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Form is how a session writes values as texts, what `n::text` and `'for ' || n` are among them, and reads them. The zero value is PostgreSQL's own form.
+// Form is how a session writes values as texts, what `n::text` and `'for ' || n` are among them, and reads them. The
+// zero value is PostgreSQL's own form.
 type Form struct {
 	Dates     string // the order in which DateStyle reads '01/02/2024': "DMY", "YMD"; "": MDY. Dates are written in ISO's alone
 	Intervals string // IntervalStyle; "": postgres
@@ -65,7 +66,8 @@ func (env *Env) text(t policy.Type, v policy.Value) string {
 	return env.FormatText(t, v)
 }
 
-// AppendFloat writes the shortest digits that read back the same, or as many as the form leaves: of a real nine less than of a double precision.
+// AppendFloat writes the shortest digits that read back the same, or as many as the form leaves: of a real nine less
+// than of a double precision.
 func (f Form) AppendFloat(dst []byte, v float64, single bool) []byte {
 	if f.Digits == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(dst, formatFloat(v, single)...)
@@ -198,7 +200,8 @@ func (f intervalFields) iso(dst []byte) []byte {
 	return dst
 }
 
-// standard is SQL's own: 1-2, or 3 4:05:06, with one sign; what has more than one of both, or two signs, gets all of them.
+// standard is SQL's own: 1-2, or 3 4:05:06, with one sign; what has more than one of both, or two signs, gets all of
+// them.
 func (f intervalFields) standard(dst []byte) []byte {
 	all := []int64{f.year, f.month, f.day, f.hour, f.minute, f.micros}
 	below, above := false, false

@@ -53,7 +53,8 @@ func TestIntervalStyles(t *testing.T) {
 	}
 }
 
-// TestFormsOfCasts: a cast to text and what is made of one are in the session's form, and a constant is read by its IntervalStyle; values are not touched.
+// TestFormsOfCasts: a cast to text and what is made of one are in the session's form, and a constant is read by its
+// IntervalStyle; values are not touched.
 func TestFormsOfCasts(t *testing.T) {
 	for _, c := range []struct {
 		style  string
@@ -85,7 +86,8 @@ func TestFormsOfCasts(t *testing.T) {
 	}
 }
 
-// TestDateOrder: of what is written with numbers alone DateStyle says which is the day; ISO's forms and four digits of a year have one meaning.
+// TestDateOrder: of what is written with numbers alone DateStyle says which is the day; ISO's forms and four digits of
+// a year have one meaning.
 func TestDateOrder(t *testing.T) {
 	for text, want := range map[string]string{
 		"01/02/2003": "2003-01-02 2003-02-01 -", "01-02-03": "2003-01-02 2003-02-01 2001-02-03", "13/02/2003": "- 2003-02-13 -", "2003-02-01": "2003-02-01 2003-02-01 2003-02-01",

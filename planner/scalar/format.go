@@ -298,7 +298,8 @@ func ordinal(number, form string) string {
 	return suffix
 }
 
-// showInterval writes one field of an interval, or of a time: hours, the half of the day, minutes, seconds and days; others are refused.
+// showInterval writes one field of an interval, or of a time: hours, the half of the day, minutes, seconds and days;
+// others are refused.
 func showInterval(v interval, p piece) (string, error) {
 	var n int64
 	width := 2

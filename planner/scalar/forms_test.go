@@ -28,8 +28,8 @@ var formPieces = map[string][]string{
 	"uuid":    {"a0ee", "bc99", "-", "9c0b", "4ef8", "bb6d", "6bb9", "bd38", "0a11", "{", "}", "A0EE", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
 }
 
-// TestRandomTextForms compares what input functions make of random texts. Where PostgreSQL reads a form and this package
-// does not, it must say so with 0A000.
+// TestRandomTextForms compares what input functions make of random texts. Where PostgreSQL reads a form and this
+// package does not, it must say so with 0A000.
 func TestRandomTextForms(t *testing.T) {
 	s := newServer(t)
 	seed, count := number64(t, "SCALAR_SEED", 7), number64(t, "SCALAR_COUNT", 3000)

@@ -40,8 +40,9 @@ func (r registry) integers() {
 	}
 }
 
-// bits are the operators on the bits of an integer. None of them fails: a bit that is shifted out is lost, and of how far a shift goes so many bits are read as
-// the type of the number needs, so that 1 << 33 is 2, as on the processors that PostgreSQL mostly runs on. A smallint is shifted as an integer.
+// bits are the operators on the bits of an integer. None of them fails: a bit that is shifted out is lost, and of how
+// far a shift goes so many bits are read as the type of the number needs, so that 1 << 33 is 2, as on the processors
+// that PostgreSQL mostly runs on. A smallint is shifted as an integer.
 func (r registry) bits(t policy.Type) {
 	both := func(of func(a, b int64) int64) func(a, b int64) (policy.Value, error) {
 		return func(a, b int64) (policy.Value, error) { return of(a, b), nil }

@@ -99,8 +99,8 @@ func (f Form) parseInterval(text string) (policy.Value, error) {
 	return newInterval(sign*p.months, sign*p.days, sign*p.micros, true)
 }
 
-// signAll gives all numbers the sign of the first, where that is minus and no other has a sign of its own: in IntervalStyle sql_standard
-// '-1 2:03:04' is a day, two hours and so on, all of them before.
+// signAll gives all numbers the sign of the first, where that is minus and no other has a sign of its own: in
+// IntervalStyle sql_standard '-1 2:03:04' is a day, two hours and so on, all of them before.
 func signAll(fields []string) {
 	if fields[0][0] != '-' || slices.ContainsFunc(fields[1:], func(f string) bool { return f[0] == '-' || f[0] == '+' }) {
 		return

@@ -151,8 +151,8 @@ func (r registry) similar() {
 	r.two("similar_to_escape", t, t, on2(of))
 }
 
-// Similar writes a pattern of SIMILAR TO as a regular expression: 'a(b|c)_%' as '^(?:a(?:b|c)..*)$'. Not known: it marks a part of
-// the text, as SUBSTRING takes one out.
+// Similar writes a pattern of SIMILAR TO as a regular expression: 'a(b|c)_%' as '^(?:a(?:b|c)..*)$'. Not known: it
+// marks a part of the text, as SUBSTRING takes one out.
 func Similar(pattern, escape string) (re string, known bool, err error) {
 	if len([]rune(escape)) > 1 {
 		return "", true, fail(stateEscape, "invalid escape string")

@@ -60,8 +60,8 @@ func makeDate(year, month, day int64) (policy.Value, error) {
 	return policy.Date(days), nil
 }
 
-// makeInterval is one of years, months, weeks, days, hours, minutes and seconds. PostgreSQL 15 lets what is too large come
-// round, and 17 refuses it.
+// makeInterval is one of years, months, weeks, days, hours, minutes and seconds. PostgreSQL 15 lets what is too large
+// come round, and 17 refuses it.
 func makeInterval(a []policy.Value) (policy.Value, error) {
 	var parts [6]int64
 	for i := range min(len(a), len(parts)) {

@@ -15,9 +15,9 @@ import (
 //	to_char(1234567.5, 'FM999,999,990.00')  ⇒  1,234,567.50
 //	to_char(-7, '099S'), to_char(1000, '999')  ⇒  007-, ####
 //
-// A number's digits are made first, by its type; the places of the template then take them from left to right. Where the
-// digits end before the places do, as those of NaN or of a double precision of more than fifteen digits, PostgreSQL writes the
-// byte zero, and its text ends there.
+// A number's digits are made first, by its type; the places of the template then take them from left to right. Where
+// the digits end before the places do, as those of NaN or of a double precision of more than fifteen digits, PostgreSQL
+// writes the byte zero, and its text ends there.
 func (r registry) numberFormats() {
 	t := policy.Text
 	r.two("to_char", policy.Int4, t, numberFormat(writeInt4))
@@ -211,7 +211,8 @@ func scientific(v float64, post int) string {
 	return text
 }
 
-// scientificNumeric is a numeric in scientific notation. Its exponent is that before rounding: 9.99 under 9.9EEEE is 10.0e+00.
+// scientificNumeric is a numeric in scientific notation. Its exponent is that before rounding: 9.99 under 9.9EEEE is
+// 10.0e+00.
 func scientificNumeric(v numeric, post int) string {
 	sign := " "
 	if v.Coefficient.Sign() < 0 {

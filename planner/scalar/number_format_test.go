@@ -49,8 +49,8 @@ func drawNumberTemplate(rng *rand.Rand) string {
 	return b.String()
 }
 
-// TestNumberTemplatesAgainstServer holds drawn templates over values of each type against a server, and reading by them.
-// SCALAR_SEED and SCALAR_COUNT choose others and more.
+// TestNumberTemplatesAgainstServer holds drawn templates over values of each type against a server, and reading by
+// them. SCALAR_SEED and SCALAR_COUNT choose others and more.
 func TestNumberTemplatesAgainstServer(t *testing.T) {
 	s := newServer(t)
 	s.exec(t, `CREATE FUNCTION pg_temp.answered(expression text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE answer text; BEGIN

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// to_number reads a text by a template: each place takes a digit, the point or a sign if one is there, each literal character
-// skips one, whichever it is.
+// to_number reads a text by a template: each place takes a digit, the point or a sign if one is there, each literal
+// character skips one, whichever it is.
 //
 //	to_number('1,234.5-', '9,999.9S')  ⇒  -1234.5
 func readNumber(text, format string) (policy.Value, error) {

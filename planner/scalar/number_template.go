@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Templates of numbers, as to_char writes and to_number reads with them. A template is taken apart into words and literal
-// characters; what the words say together is known before a digit is written.
+// Templates of numbers, as to_char writes and to_number reads with them. A template is taken apart into words and
+// literal characters; what the words say together is known before a digit is written.
 //
 //	FM999,990.00   ⇒  eight digits, the point behind the sixth, none cut off that a 0 stands for, without blanks
 
@@ -38,7 +38,8 @@ type numberTemplate struct {
 	roman, scientific   bool // RN, EEEE
 }
 
-// numberWords are the words by their first letter, in the order in which they are tried; each also stands in lower case.
+// numberWords are the words by their first letter, in the order in which they are tried; each also stands in lower
+// case.
 var numberWords = func() map[byte][]string {
 	table := map[byte][]string{}
 	for _, word := range strings.Fields(", . 0 9 B C D EEEE FM G L MI PL PR RN SG SP S TH V") {

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// The years of which a zone's changes are written out: from PostgreSQL's first on. After the last of them time.Location reads the rule itself; of times
-// before 1970, and of rules that cross a year's end, it reads it wrongly.
+// The years of which a zone's changes are written out: from PostgreSQL's first on. After the last of them time.Location
+// reads the rule itself; of times before 1970, and of rules that cross a year's end, it reads it wrongly.
 const firstRuledYear, lastRuledYear = -4713, 2400
 
-// posixZone makes a zone of POSIX's form, as PostgreSQL's tzparse reads it: a name that may be empty, how far west of UTC it is and, where it has a summer, that one's name, its
-// offset if it is not an hour less, and the rules by which it begins and ends, those of the United States where none are written: GMT-3, <+0330>-3:30,
-// EST5EDT,M3.2.0,M11.1.0. It is nil if text is none, and if a year's last change is not before the next one's first.
+// posixZone makes a zone of POSIX's form, as PostgreSQL's tzparse reads it: a name that may be empty, how far west of
+// UTC it is and, where it has a summer, that one's name, its offset if it is not an hour less, and the rules by which
+// it begins and ends, those of the United States where none are written: GMT-3, <+0330>-3:30, EST5EDT,M3.2.0,M11.1.0.
+// It is nil if text is none, and if a year's last change is not before the next one's first.
 func posixZone(text string) *time.Location {
 	p := posixText{rest: text, ok: true}
 	std := p.name()
@@ -188,7 +189,8 @@ func (r zoneRule) in(year int) int64 {
 
 func yearBegins(year int) int64 { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).Unix() }
 
-// zoneType is an offset with its abbreviation, zoneTurn the moment from which one of a list of them holds. Before all turns the first one does.
+// zoneType is an offset with its abbreviation, zoneTurn the moment from which one of a list of them holds. Before all
+// turns the first one does.
 type zoneType struct {
 	name   string
 	east   int
@@ -200,7 +202,8 @@ type zoneTurn struct {
 	kind byte
 }
 
-// zoneOfRules makes a time.Location, by the tz database's file format (RFC 8536, version 2), which is the only way to make one that changes.
+// zoneOfRules makes a time.Location, by the tz database's file format (RFC 8536, version 2), which is the only way to
+// make one that changes.
 func zoneOfRules(name string, types []zoneType, turns []zoneTurn, footer string) *time.Location {
 	header := append([]byte("TZif2"), make([]byte, 15)...)
 	file := append(append([]byte{}, header...), make([]byte, 6*4)...) // there is nothing of version 1

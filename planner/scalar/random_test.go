@@ -10,8 +10,9 @@ import (
 )
 
 // templates are the productions of random expressions by type: %b a boolean, %i an integer, %n a numeric, %f a float,
-// %t a text, %d a date, %s a timestamp, %z a timestamp with zone, %v an interval, %c a time, %u a uuid, %a anything, %# a small
-// integer constant, %p a text constant for patterns, %q a unit of time, %h and %N templates of times and of numbers.
+// %t a text, %d a date, %s a timestamp, %z a timestamp with zone, %v an interval, %c a time, %u a uuid, %a anything, %#
+// a small integer constant, %p a text constant for patterns, %q a unit of time, %h and %N templates of times and of
+// numbers.
 var templates = map[byte][]string{
 	'b': {"(%i = %i)", "(%i < %n)", "(%n >= %f)", "(%f <> %f)", "(%t < %t)", "(%d <= %s)", "(%s > %z)", "(%z = %z)",
 		"(%v < %v)", "(%c < %c)", "(%c BETWEEN %c AND '17:00')", "(%u = %u)", "(%b AND %b)", "(%b OR %b)", "(NOT %b)", "(%a IS NULL)", "(%b IS TRUE)",
@@ -131,8 +132,8 @@ func randomTemplate(rng *rand.Rand) string {
 	return "'" + b.String() + "'"
 }
 
-// TestRandomAgainstServer compares random typed expressions with a PostgreSQL server: type, value text on every row, and
-// class of SQLSTATE. SCALAR_SEED and SCALAR_COUNT choose others and more.
+// TestRandomAgainstServer compares random typed expressions with a PostgreSQL server: type, value text on every row,
+// and class of SQLSTATE. SCALAR_SEED and SCALAR_COUNT choose others and more.
 func TestRandomAgainstServer(t *testing.T) {
 	s := newServer(t)
 	seed, count := number64(t, "SCALAR_SEED", 20241121), number64(t, "SCALAR_COUNT", 3000)

@@ -29,9 +29,9 @@ type Env struct {
 	Literals *Literals // how the statement's own literals are read; nil: as all other texts
 }
 
-// Literals is how a statement's untyped literals become dates, times and intervals: by the settings, and at the moment, of its
-// analysis, which is that of PREPARE. Texts that become values later, parameters and `note::date` among them, are read as the
-// settings are then:
+// Literals is how a statement's untyped literals become dates, times and intervals: by the settings, and at the moment,
+// of its analysis, which is that of PREPARE. Texts that become values later, parameters and `note::date` among them,
+// are read as the settings are then:
 //
 //	SET datestyle = 'ISO, MDY'; PREPARE q(text) AS SELECT '01/02/2024'::date, $1::date;
 //	SET datestyle = 'ISO, DMY'; EXECUTE q('01/02/2024')  ⇒  2024-01-02, 2024-02-01
@@ -93,7 +93,8 @@ func ConstantOf(v policy.Value, t policy.Type, typmod int32) Expr {
 	return &constant{value: v, typ: t, typmod: typmod}
 }
 
-// Untyped is an untyped literal of the statement's own text, which is read as its literals are wherever it gets its type.
+// Untyped is an untyped literal of the statement's own text, which is read as its literals are wherever it gets its
+// type.
 func (env Env) Untyped(text string) Expr {
 	return &constant{value: text, typ: policy.Unknown, typmod: -1, read: env.Literals}
 }

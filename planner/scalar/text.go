@@ -90,7 +90,8 @@ func (r registry) texts() {
 	r.concatenations()
 }
 
-// chr is the character of a code point. Two of PostgreSQL's messages end with the number; it may be a row's, so that these do not.
+// chr is the character of a code point. Two of PostgreSQL's messages end with the number; it may be a row's, so that
+// these do not.
 func chr(n int64) (policy.Value, error) {
 	switch {
 	case n < 0:

@@ -2,8 +2,9 @@ package scalar
 
 import "github.com/dpproxy/dpproxy/policy"
 
-// Wants are the types that a function, aggregate, window function or operator takes its arguments as, of which some may be unknown: width_bucket(numeric, $1, $2, $3) wants
-// two numerics and an integer, lag(smallint, $1, $2) an integer and a smallint. It is nil where PostgreSQL finds none; an argument of which any type will do stays unknown.
+// Wants are the types that a function, aggregate, window function or operator takes its arguments as, of which some may
+// be unknown: width_bucket(numeric, $1, $2, $3) wants two numerics and an integer, lag(smallint, $1, $2) an integer and
+// a smallint. It is nil where PostgreSQL finds none; an argument of which any type will do stays unknown.
 func (env Env) Wants(name string, in ...policy.Type) []policy.Type {
 	c := loadCatalog()
 	can := c.wanted(name, in)
@@ -17,7 +18,8 @@ func (env Env) Wants(name string, in ...policy.Type) []policy.Type {
 	return out
 }
 
-// Gives is the type of what a function, aggregate, window function or operator returns; unknown where PostgreSQL finds none.
+// Gives is the type of what a function, aggregate, window function or operator returns; unknown where PostgreSQL finds
+// none.
 func (env Env) Gives(name string, in ...policy.Type) policy.Type {
 	c := loadCatalog()
 	can := c.wanted(name, in)
@@ -66,14 +68,15 @@ func (c *catalog) wanted(name string, in []policy.Type) *candidate {
 	return can
 }
 
-// Common is the type to which values of several types are brought where they stand beside one another, in CASE, UNION or an ARRAY; false: there is none.
+// Common is the type to which values of several types are brought where they stand beside one another, in CASE, UNION
+// or an ARRAY; false: there is none.
 func (env Env) Common(in ...policy.Type) (policy.Type, bool) {
 	t, clash := loadCatalog().commonOf(in)
 	return t, clash == 0
 }
 
-// generic finds what the any-types of a signature stand for: element where all such arguments are of one type, common where they are brought to one. false: the arguments
-// do not go together.
+// generic finds what the any-types of a signature stand for: element where all such arguments are of one type, common
+// where they are brought to one. false: the arguments do not go together.
 func (c *catalog) generic(args, in []policy.Type) (element, common policy.Type, ok bool) {
 	element, common = policy.Unknown, policy.Unknown
 	var compatible []policy.Type

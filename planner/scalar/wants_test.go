@@ -48,7 +48,8 @@ func TestGives(t *testing.T) {
 	}
 }
 
-// TestWordsThatAreNoDate: a word that no date begins with is no date, as in PostgreSQL, and no form of one that is not supported.
+// TestWordsThatAreNoDate: a word that no date begins with is no date, as in PostgreSQL, and no form of one that is not
+// supported.
 func TestWordsThatAreNoDate(t *testing.T) {
 	for _, text := range []string{"soon", "x", "never"} {
 		_, err := Env{}.ParseText(policy.DateType, text)

@@ -2,14 +2,14 @@ package scalar
 
 import "context"
 
-// Work is what planning one statement may take: steps, each about one evaluation of one node of an expression or one look at
-// a cell, and bytes of what is sized by cells. Both are counted and not measured, so that which statement is refused is a
-// function of public things and not of the machine's load (privacy rules 23 and 26). Beside them it sees a context, so that
-// a cancel, a deadline or a lost client ends planning at its next look.
+// Work is what planning one statement may take: steps, each about one evaluation of one node of an expression or one
+// look at a cell, and bytes of what is sized by cells. Both are counted and not measured, so that which statement is
+// refused is a function of public things and not of the machine's load (privacy rules 23 and 26). Beside them it sees a
+// context, so that a cancel, a deadline or a lost client ends planning at its next look.
 //
-// What takes too much ends by a panic with *Stop, which the planner's exported functions turn into a refusal: the loops that
-// take work are deep, and none of them holds anything that a panic would leave half done. A nil *Work counts nothing. It is
-// of one goroutine.
+// What takes too much ends by a panic with *Stop, which the planner's exported functions turn into a refusal: the loops
+// that take work are deep, and none of them holds anything that a panic would leave half done. A nil *Work counts
+// nothing. It is of one goroutine.
 type Work struct {
 	ctx    context.Context
 	limits Limits
@@ -25,8 +25,8 @@ type Limits struct {
 	Bytes int64
 }
 
-// DefaultLimits are those of a statement of which nothing else is said: a few seconds of one core, and the memory for every
-// array that 2^20 cells need, several times over.
+// DefaultLimits are those of a statement of which nothing else is said: a few seconds of one core, and the memory for
+// every array that 2^20 cells need, several times over.
 var DefaultLimits = Limits{Steps: 100_000_000, Bytes: 512 << 20}
 
 // Stop is why planning ends early.
@@ -74,8 +74,8 @@ func (w *Work) stop() {
 	}
 }
 
-// Kept is what this planning has made under a name, nil: nothing. A statement that joins a public table nine times, or is planned again for other parts of
-// its cost, reads it once.
+// Kept is what this planning has made under a name, nil: nothing. A statement that joins a public table nine times, or
+// is planned again for other parts of its cost, reads it once.
 func (w *Work) Kept(name string) any {
 	if w == nil {
 		return nil

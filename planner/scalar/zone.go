@@ -23,8 +23,8 @@ type namedZone struct {
 	name string
 }
 
-// ZoneNamed finds a time zone as PostgreSQL's pg_tzset does: by a name of the tz database, in any case, or in POSIX's form. It returns the name
-// under which PostgreSQL keeps it, which is the zone's own.
+// ZoneNamed finds a time zone as PostgreSQL's pg_tzset does: by a name of the tz database, in any case, or in POSIX's
+// form. It returns the name under which PostgreSQL keeps it, which is the zone's own.
 func ZoneNamed(text string) (zone *time.Location, name string, ok bool) {
 	if text == "" || len(text) > 255 {
 		return nil, "", false
@@ -55,8 +55,8 @@ func findZone(text string) namedZone {
 	return namedZone{posixZone(name), name}
 }
 
-// standing are the abbreviations, which AT TIME ZONE prefers and SET does not read, of the tz database's names, in hours east: the zones of some
-// of these names have a summer.
+// standing are the abbreviations, which AT TIME ZONE prefers and SET does not read, of the tz database's names, in
+// hours east: the zones of some of these names have a summer.
 var standing = map[string]int{"CET": 1, "EET": 2, "EST": -5, "GMT": 0, "HST": -10, "MET": 1, "MST": -7, "UCT": 0, "UTC": 0, "WET": 0, "Z": 0, "ZULU": 0}
 
 // ZoneAt finds the zone of AT TIME ZONE. Abbreviations that are no names of the tz database are unknown here.
@@ -79,8 +79,8 @@ func zoneNamed(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// Turns calls each with the instants after from, up to and including to, at which a zone's offset changes, in order, with the offsets in
-// seconds before and after.
+// Turns calls each with the instants after from, up to and including to, at which a zone's offset changes, in order,
+// with the offsets in seconds before and after.
 func Turns(zone *time.Location, from, to time.Time, each func(at time.Time, before, after int)) {
 	at := from.In(zone)
 	for _, before := at.Zone(); ; {
@@ -130,8 +130,9 @@ func asciiLower(s string) string {
 	}, s)
 }
 
-// SessionZone reads the setting TimeZone as PostgreSQL does, and returns the name under which it is kept, which reads as the same zone wherever it is handed on: what
-// ZoneNamed finds, or hours east of UTC, as a number or INTERVAL '…'. Offsets of parts of minutes are refused.
+// SessionZone reads the setting TimeZone as PostgreSQL does, and returns the name under which it is kept, which reads
+// as the same zone wherever it is handed on: what ZoneNamed finds, or hours east of UTC, as a number or INTERVAL '…'.
+// Offsets of parts of minutes are refused.
 func SessionZone(value string) (zone *time.Location, name string, ok bool) {
 	value = strings.TrimSpace(value)
 	if inner, of := strings.CutPrefix(value, IntervalPrefix); of {

@@ -13,8 +13,8 @@ import (
 )
 
 // Affine is an expression read as a constant and columns times constants: closed_at - opened_at - interval '2 hours' is
-// 1·closed_at − 1·opened_at − 7,200,000,000. Numbers stand for themselves, dates for their days, moments and intervals for
-// microseconds. The expression is NULL where one of its columns is.
+// 1·closed_at − 1·opened_at − 7,200,000,000. Numbers stand for themselves, dates for their days, moments and intervals
+// for microseconds. The expression is NULL where one of its columns is.
 type Affine struct {
 	terms []affineTerm // by position, none of 0
 	plus  *big.Rat
@@ -39,8 +39,8 @@ type affineReader struct {
 	zone  *time.Location
 }
 
-// of reads an expression; nil: it is something else, or its columns have no values in order, or it could be out of its type's
-// range for some values within the domains.
+// of reads an expression; nil: it is something else, or its columns have no values in order, or it could be out of its
+// type's range for some values within the domains.
 func (r affineReader) of(e *Expr) *Affine {
 	if e.read {
 		return e.affine
@@ -130,7 +130,8 @@ func (r affineReader) cast(e *Expr) *Affine {
 	return nil
 }
 
-// asInstant is a day or a moment as a moment of another type; nil: what lies between them changes with the clock, or it is none.
+// asInstant is a day or a moment as a moment of another type; nil: what lies between them changes with the clock, or it
+// is none.
 func (r affineReader) asInstant(f *Affine, from, to policy.Type) *Affine {
 	if from == policy.DateType {
 		f, from = f.scaled(big.NewRat(microsOfDay, 1)), policy.TimestampT
@@ -152,7 +153,8 @@ func (r affineReader) asInstant(f *Affine, from, to policy.Type) *Affine {
 	return f.plusOf(&Affine{plus: new(big.Rat).SetInt64(offset)})
 }
 
-// together brings two numbers, days or moments to one unit, in which they compare and what lies between them is found; not ok: they are of kinds that have none.
+// together brings two numbers, days or moments to one unit, in which they compare and what lies between them is found;
+// not ok: they are of kinds that have none.
 func (r affineReader) together(a, b *Affine, ta, tb policy.Type) (x, y *Affine, t policy.Type, ok bool) {
 	if a == nil || b == nil || ta == tb || isExact(ta) && isExact(tb) {
 		return a, b, ta, a != nil && b != nil
@@ -207,7 +209,8 @@ func (r affineReader) sum(e *Expr) *Affine {
 	return out
 }
 
-// within tells that values of the domains leave no part of the expression out of its type's range, where PostgreSQL fails.
+// within tells that values of the domains leave no part of the expression out of its type's range, where PostgreSQL
+// fails.
 func (r affineReader) within(f *Affine, t policy.Type) bool {
 	var most *big.Int
 	switch {
@@ -261,10 +264,10 @@ func (f *Affine) plusOf(g *Affine) *Affine {
 	return out
 }
 
-// whole writes f as times·sum + f.plus, where the sum has whole numbers without a common divisor, the first of which, by the
-// columns' names, is above 0: so that a - b, b - a + 3 and 2 * a - 2 * b are of one column. Of columns with steps a sum and its
-// negative have other cells, each with its least value and without the one after its largest: there times is above 0, or
-// below where that is turned. It is not ok where the numbers are too large.
+// whole writes f as times·sum + f.plus, where the sum has whole numbers without a common divisor, the first of which,
+// by the columns' names, is above 0: so that a - b, b - a + 3 and 2 * a - 2 * b are of one column. Of columns with
+// steps a sum and its negative have other cells, each with its least value and without the one after its largest: there
+// times is above 0, or below where that is turned. It is not ok where the numbers are too large.
 func (f *Affine) whole(t *policy.Table, turned bool) (sum derived.ComputedColumn, times *big.Rat, ok bool) {
 	terms := slices.Clone(f.terms)
 	slices.SortFunc(terms, func(a, b affineTerm) int { return derived.CompareNames(t.Columns[a.column], t.Columns[b.column]) })

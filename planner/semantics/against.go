@@ -11,8 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Comparisons of two columns that the database makes, because they stand below a join, or because the columns' cells are not looked at together: price may have a
-// million cells or wide steps. There are three ways, the first of which that there is is taken:
+// Comparisons of two columns that the database makes, because they stand below a join, or because the columns' cells
+// are not looked at together: price may have a million cells or wide steps. There are three ways, the first of which
+// that there is is taken:
 //
 //   - a sum: valid_to >= valid_from + 30 is valid_to - valid_from >= 30, whatever the domains are (predicate.Sum);
 //   - by shifts: valid_to >= valid_from + interval '1 month' is the same with 28, 29, 30 or 31 in the place of 30, in those cells of valid_from in which a
@@ -21,19 +22,20 @@ import (
 //     known (ADR 127), it is item IN (…) AND price > 41.7 OR item IN (…) AND price > 39.2 …: for each value of the right side the cells of item that have it, and
 //     a comparison with a constant.
 
-// maxAgainst bounds the values of such a right side, and the runs of cells that have them: each is a part of the SQL, and engines take more than a part's time for each
-// of many. Cells that another part of the condition rules out do not count: of p_brand = 'Brand#23' AND
-// p_partkey = l_partkey AND quantity < (…) those of the brand do.
+// maxAgainst bounds the values of such a right side, and the runs of cells that have them: each is a part of the SQL,
+// and engines take more than a part's time for each of many. Cells that another part of the condition rules out do not
+// count: of p_brand = 'Brand#23' AND p_partkey = l_partkey AND quantity < (…) those of the brand do.
 const maxAgainst = 1 << 11
 
-// maxAnswered bounds the cells of what is answered first (docs/adr/0117), whatever is released of them: what is planned before that is known is not refused after it was paid for, and of so many
-// parts each engine makes a plan in seconds.
+// maxAnswered bounds the cells of what is answered first (docs/adr/0117), whatever is released of them: what is planned
+// before that is known is not refused after it was paid for, and of so many parts each engine makes a plan in seconds.
 const maxAnswered = 1 << 9
 
 // maxShifts bounds the shifts of the second way: a month has four, and six with the days that it has not.
 const maxShifts = 32
 
-// sum is a comparison that is one of a sum with a constant; not ok: it is another one, or nothing keeps the cells from being looked at together.
+// sum is a comparison that is one of a sum with a constant; not ok: it is another one, or nothing keeps the cells from
+// being looked at together.
 func (l *Lowerer) sum(e *Expr) (t truth, ok bool) {
 	if !l.Box.Below || alikeColumns(e) {
 		return truth{}, false
@@ -64,7 +66,8 @@ func (l *Lowerer) sumOf(r affineReader, f *Affine, op string) (t truth, ok bool)
 	return truth{holds, fails}, true
 }
 
-// against is a comparison of two columns by shifts or by values; not ok: it is another one, or cells can be looked at together.
+// against is a comparison of two columns by shifts or by values; not ok: it is another one, or cells can be looked at
+// together.
 func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	if len(e.Args) != 2 || len(e.Cols) != 2 || len(e.Args[0].Cols) != 1 || len(e.Args[1].Cols) != 1 || alikeColumns(e) {
 		return truth{}, false, nil
@@ -116,14 +119,15 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
-// together tells whether so many cells are looked at beside those of a side's column, or whether there is nothing to compare with.
+// together tells whether so many cells are looked at beside those of a side's column, or whether there is nothing to
+// compare with.
 func (l *Lowerer) together(cells int, other *Expr) bool {
 	c := l.Table.Columns[other.Cols[0]]
 	return c.Domain == nil || c.Domain.Single() && c.Domain.Size() <= plans.MaxCells/cells && !l.Box.Below
 }
 
-// byShifts is the second way, where the side at reads a column of days, moments or whole numbers by single values, of which it is so much more or less, and the other side is the
-// sum of another column and a constant.
+// byShifts is the second way, where the side at reads a column of days, moments or whole numbers by single values, of
+// which it is so much more or less, and the other side is the sum of another column and a constant.
 func (l *Lowerer) byShifts(e *Expr, at int) (t truth, ok bool, refusal *refuse.Refusal) {
 	by, r := e.Args[at], affineReader{l.Table, l.Env.Zone}
 	x := by.Cols[0]
@@ -180,7 +184,8 @@ func (l *Lowerer) byShifts(e *Expr, at int) (t truth, ok bool, refusal *refuse.R
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
-// shiftsOf are by how much an expression is more than its column, and the cells where it is; nil: there are too many, or it varies within a cell.
+// shiftsOf are by how much an expression is more than its column, and the cells where it is; nil: there are too many,
+// or it varies within a cell.
 func (l *Lowerer) shiftsOf(e *Expr, length int64) (shifts []int64, cells []SpansOf, refusal *refuse.Refusal) {
 	shifts = []int64{}
 	for cell := range l.each(l.thatMatter(e.Cols[0])) {
@@ -230,8 +235,8 @@ func (l *Lowerer) each(spans SpansOf) iter.Seq[int] {
 	}
 }
 
-// valuesOf are the different values of an expression over one column but for NULL, and the cells that have each; nil: they are too many, or it varies within a
-// cell.
+// valuesOf are the different values of an expression over one column but for NULL, and the cells that have each; nil:
+// they are too many, or it varies within a cell.
 func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, refusal *refuse.Refusal) {
 	spans := l.thatMatter(e.Cols[0])
 	if e.Answered && plans.CellsIn(spans) > maxAnswered {

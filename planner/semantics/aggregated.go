@@ -6,8 +6,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Aggregated is count, sum, avg, min or max of known values of one type, none of them NULL, as PostgreSQL adds them up one after the other: (SELECT max(size) FROM
-// towns) over a public table. Sums and averages are of the type result. It is NULL of no values, and a count 0.
+// Aggregated is count, sum, avg, min or max of known values of one type, none of them NULL, as PostgreSQL adds them up
+// one after the other: (SELECT max(size) FROM towns) over a public table. Sums and averages are of the type result. It
+// is NULL of no values, and a count 0.
 func Aggregated(env scalar.Env, name string, values []policy.Value, typ, result policy.Type, pos int) (*Expr, *refuse.Refusal) {
 	n := int64(len(values))
 	switch {

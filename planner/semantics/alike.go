@@ -13,14 +13,16 @@ import (
 //
 //	SELECT count(*) FROM lineitem JOIN part ON p_partkey = l_partkey WHERE p_brand = 'Brand#23' AND p_size < 5
 //
-// each condition reads l_partkey through what is looked up by it alone, and is evaluated once for each brand and once for each size, not on
-// 100,000 parts.
+// each condition reads l_partkey through what is looked up by it alone, and is evaluated once for each brand and once
+// for each size, not on 100,000 parts.
 //
-// Claim: on all cells of a column to which numbers gives one number, an expression that it is made for is the same value, or fails alike. Proof:
-// the expression is made of constants, of looked-up values, each a function of the row that the cell's value finds, and of comparisons of a key with the value that it
-// is found by, which are those of equal numbers where a row is found, and NULL elsewhere; it reads the column in no other way. A cell holds one value, and cells of one number find, lookup by lookup, values that are the same to the last digit
-// (derived.Places), so that evaluation goes the same way. Limits: a column's cells of one value each, none of which stands for values that
-// nobody knows.
+// Claim: on all cells of a column to which numbers gives one number, an expression that it is made for is the same
+// value, or fails alike. Proof: the expression is made of constants, of looked-up values, each a function of the row
+// that the cell's value finds, and of comparisons of a key with the value that it is found by, which are those of equal
+// numbers where a row is found, and NULL elsewhere; it reads the column in no other way. A cell holds one value, and
+// cells of one number find, lookup by lookup, values that are the same to the last digit (derived.Places), so that
+// evaluation goes the same way. Limits: a column's cells of one value each, none of which stands for values that nobody
+// knows.
 
 // Looked is a column of a public table's row that is found by a key.
 type Looked struct {
@@ -32,7 +34,8 @@ type Looked struct {
 // found is in which column is looked whether there is a row.
 const found = -1
 
-// MaxAlike bounds the numbers, each of which takes a byte while a condition is looked at. Tests set it to 0, to look at all cells.
+// MaxAlike bounds the numbers, each of which takes a byte while a condition is looked at. Tests set it to 0, to look at
+// all cells.
 var MaxAlike = 1 << 20
 
 // numbers tell a column's cells apart by what some expression finds by them.
@@ -80,7 +83,8 @@ func (n *numbers) read(e *Expr, met map[string]bool) bool {
 	return len(e.Args) > 0
 }
 
-// looks adds one column of a public table, of which alone an expression is a function; false: there are too many numbers.
+// looks adds one column of a public table, of which alone an expression is a function; false: there are too many
+// numbers.
 func (n *numbers) looks(e *Expr, rows *derived.Keyed, column int, met map[string]bool) bool {
 	p := rows.Places(column)
 	if p == nil || p.Count > MaxAlike/n.count {

@@ -15,9 +15,10 @@ import (
 //
 //	WHERE visited_at::time BETWEEN '09:00' AND '17:00'
 //
-// visited_at::time rises within each day and falls at midnight: it, and what is monotone in it, is constant on a run of cells that lies in one day and has one value
-// at both ends. So the condition is a set of cells, which comes round after a day (period.go), but for the cells of five o'clock, which it divides: in
-// them the database asks how far a row lies past the start of its cell.
+// visited_at::time rises within each day and falls at midnight: it, and what is monotone in it, is constant on a run of
+// cells that lies in one day and has one value at both ends. So the condition is a set of cells, which comes round
+// after a day (period.go), but for the cells of five o'clock, which it divides: in them the database asks how far a row
+// lies past the start of its cell.
 
 // dayTime notes of a cast from or to a time in which days, if any, it is monotone.
 func (t *Translator) dayTime(e, arg *Expr) *refuse.Refusal {
@@ -35,7 +36,8 @@ func (t *Translator) dayTime(e, arg *Expr) *refuse.Refusal {
 	return nil
 }
 
-// isDayTime tells a time of the day, or what has become of one, that is monotone over all of a column or within each day.
+// isDayTime tells a time of the day, or what has become of one, that is monotone over all of a column or within each
+// day.
 func isDayTime(e *Expr) bool { return e.within != nil || e.Type() == policy.TimeT && e.Monotone }
 
 // withinOf is the day within each of which op over its arguments is monotone; nil: it is in none.
@@ -68,7 +70,8 @@ type dividedCells struct {
 	cells   map[int64]SpansOf // by how far past their start they are divided
 }
 
-// add divides one cell, or moves the constant to its start where the policy has that; false: it cannot be said of the column itself where the comparison changes.
+// add divides one cell, or moves the constant to its start where the policy has that; false: it cannot be said of the
+// column itself where the comparison changes.
 func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 	l, e := d.lowerer, d.compare
 	if e.Form != FormCompare {
@@ -156,7 +159,8 @@ func microsBetween(low, high policy.Value) int64 {
 	return to - from
 }
 
-// goesAlong tells whether e is so much later as its column is, as long as no clock is set: the column itself, or the column in a zone.
+// goesAlong tells whether e is so much later as its column is, as long as no clock is set: the column itself, or the
+// column in a zone.
 func goesAlong(e *Expr) bool {
 	switch {
 	case e.Form == FormColumn:

@@ -19,8 +19,8 @@ type Digit struct {
 	sign                bool     // those have it for which x − from is below half
 }
 
-// OpenDigits are the digits in which whole numbers from least to most may differ, in two's complement, and the number that
-// the others make.
+// OpenDigits are the digits in which whole numbers from least to most may differ, in two's complement, and the number
+// that the others make.
 func OpenDigits(least, most int64) (common *big.Int, digits []Digit) {
 	n := max(new(big.Int).Xor(big.NewInt(least), big.NewInt(least>>63)).BitLen(), new(big.Int).Xor(big.NewInt(most), big.NewInt(most>>63)).BitLen())
 	crosses := least < 0 && most >= 0

@@ -1,11 +1,11 @@
-// Package semantics knows what an expression over one row means. The grammar's tree becomes a typed Expr (Translator), of
-// which is known what it reads, whether it is monotone, and whether it is constant on a Box of cells; a condition becomes a
-// predicate over cells that the database can test (Lowerer). Of
+// Package semantics knows what an expression over one row means. The grammar's tree becomes a typed Expr (Translator),
+// of which is known what it reads, whether it is monotone, and whether it is constant on a Box of cells; a condition
+// becomes a predicate over cells that the database can test (Lowerer). Of
 //
 //	WHERE date_trunc('month', hired) = '2024-05-01' AND age >= 30
 //
-// the first half is constant on runs of 31 days, and both are conditions on spans of cells of one column each: no row is
-// looked at, and equal conditions get equal predicates however they are written.
+// the first half is constant on runs of 31 days, and both are conditions on spans of cells of one column each: no row
+// is looked at, and equal conditions get equal predicates however they are written.
 package semantics
 
 import (
@@ -64,7 +64,8 @@ type Expr struct {
 // IsConstant tells that e reads no column.
 func (e *Expr) IsConstant() bool { return len(e.Cols) == 0 }
 
-// ValuesRead are the positions of the columns whose values e depends on, without those of which it asks only whether they are NULL.
+// ValuesRead are the positions of the columns whose values e depends on, without those of which it asks only whether
+// they are NULL.
 func (e *Expr) ValuesRead() (columns []int) {
 	if e.asksWhetherNull() {
 		return nil

@@ -17,8 +17,9 @@ func (e *Expr) PlaceOf(err error) int {
 	return e.Pos
 }
 
-// FailsOnRows is the error with which e ends on every row, as scalar.Fails tells it. What the statement itself chooses (CASE, NULLIF) may be NULL on all of them, so that what
-// reads it need not fail. That of an average may, too, where there is nobody, and is an error all the same.
+// FailsOnRows is the error with which e ends on every row, as scalar.Fails tells it. What the statement itself chooses
+// (CASE, NULLIF) may be NULL on all of them, so that what reads it need not fail. That of an average may, too, where
+// there is nobody, and is an error all the same.
 func (e *Expr) FailsOnRows() error {
 	if e.chooses() {
 		return e.Args[0].FailsOnRows()

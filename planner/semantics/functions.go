@@ -96,8 +96,8 @@ func serverFunction(name string) bool {
 	return false
 }
 
-// notOverRows refuses a function that PostgreSQL has and package scalar has not, which does not make it unknown; nil for
-// others. A query over released counts may still call it, where the engine knows it.
+// notOverRows refuses a function that PostgreSQL has and package scalar has not, which does not make it unknown; nil
+// for others. A query over released counts may still call it, where the engine knows it.
 func notOverRows(env scalar.Env, name string, pos int) *refuse.Refusal {
 	for n := range 8 {
 		if env.Exists(name, n) {

@@ -22,7 +22,8 @@ const (
 )
 
 // The largest whole numbers that are added up: 2^30 rows of them stay within what a release says (mechanisms.MaxCount),
-// those of one unit within 2^40, so that at each cost that a session may ask for there is noise for them. A score is smaller.
+// those of one unit within 2^40, so that at each cost that a session may ask for there is noise for them. A score is
+// smaller.
 const (
 	MaxAdded  = 1 << 31
 	maxOfUnit = 1 << 40
@@ -169,8 +170,8 @@ func DecimalsOf(x *big.Rat) int {
 	return MaxDecimals
 }
 
-// DecimalsIn is how many digits after the point PostgreSQL gives a sum of e, by its rules for numeric operators; −1: it is no
-// numeric, or that is not known.
+// DecimalsIn is how many digits after the point PostgreSQL gives a sum of e, by its rules for numeric operators; −1: it
+// is no numeric, or that is not known.
 func DecimalsIn(e *Expr, t *policy.Table) int {
 	switch typ := e.Type(); {
 	case typ.Integer():

@@ -9,7 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Sums that are counts. sum(CASE WHEN age > 30 THEN 1 ELSE 0 END) counts the rows with age > 30, and is asked as that counter.
+// Sums that are counts. sum(CASE WHEN age > 30 THEN 1 ELSE 0 END) counts the rows with age > 30, and is asked as that
+// counter.
 
 // Indicator finds the condition whose rows a sum counts: sum(CASE WHEN p THEN 1 ELSE 0 END), sum(p::int), sum(1). The
 // condition is nil for any other sum. (A sum over no rows is 0 here, not NULL: whether rows are there is private.)

@@ -10,15 +10,16 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Conditions that stand together say something of one another. Where one that reads a single column decides, the others do not matter (Matters), and what is
-// equated with a constant is that constant in the conditions beside it. Of
+// Conditions that stand together say something of one another. Where one that reads a single column decides, the others
+// do not matter (Matters), and what is equated with a constant is that constant in the conditions beside it. Of
 //
 //	a.status = 'M' AND a.status = b.status
 //
 // the second says that b.status is 'M', which reads one column.
 //
-// Claim: beside a = c the condition a = b is (b = c) OR (a IS NULL AND NULL), in three values. Proof: where a is c both are b = c; where a is another value the
-// whole is false; where a is NULL, a = c is NULL and so is each of the two, or the first of them true, so that the whole is NULL.
+// Claim: beside a = c the condition a = b is (b = c) OR (a IS NULL AND NULL), in three values. Proof: where a is c both
+// are b = c; where a is another value the whole is false; where a is NULL, a = c is NULL and so is each of the two, or
+// the first of them true, so that the whole is NULL.
 
 // conjuncts are the parts of nested ANDs.
 func conjuncts(e *Expr, into []*Expr) []*Expr {
@@ -50,7 +51,8 @@ func equated(list []*Expr) map[string]*Expr {
 	return known
 }
 
-// equalToKnown is the truth of an equation of two columns' expressions, one of which is a constant where the conditions beside it hold; not ok: it is another one.
+// equalToKnown is the truth of an equation of two columns' expressions, one of which is a constant where the conditions
+// beside it hold; not ok: it is another one.
 func (l *Lowerer) equalToKnown(e *Expr, known map[string]*Expr) (truth, bool, *refuse.Refusal) {
 	if len(known) == 0 || e.Form != FormCompare || e.Op != "=" || len(e.Args) != 2 || len(e.Cols) < 2 {
 		return truth{}, false, nil
@@ -111,7 +113,8 @@ func (l *Lowerer) junction(e *Expr) (truth, bool, *refuse.Refusal) {
 	return truth{predicate.Any(holds...), predicate.All(fails...)}, true, nil
 }
 
-// DecidingFirst are conditions that stand together, with their places, those first that read one column: where these decide, the others do not matter.
+// DecidingFirst are conditions that stand together, with their places, those first that read one column: where these
+// decide, the others do not matter.
 func DecidingFirst(list []*Expr) iter.Seq2[int, *Expr] {
 	return func(yield func(int, *Expr) bool) {
 		for _, several := range []bool{false, true} {
@@ -124,7 +127,8 @@ func DecidingFirst(list []*Expr) iter.Seq2[int, *Expr] {
 	}
 }
 
-// Matters says that what is lowered from now on matters only where p holds, which e, a condition that was lowered, says of one column's cells.
+// Matters says that what is lowered from now on matters only where p holds, which e, a condition that was lowered, says
+// of one column's cells.
 func (l *Lowerer) Matters(e *Expr, p predicate.Pred) {
 	if len(e.Cols) != 1 {
 		return

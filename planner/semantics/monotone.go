@@ -28,14 +28,15 @@ var granules = map[string]string{
 // finerThanHours are fields that no zone's clock keeps to steps of hours.
 var finerThanHours = []string{"minute", "second", "millisecond", "milliseconds", "microsecond", "microseconds", "epoch"}
 
-// isMonotone tells whether op over args is monotone in one column: at most one argument is not constant, and that one is
-// monotone.
+// isMonotone tells whether op over args is monotone in one column: at most one argument is not constant, and that one
+// is monotone.
 func isMonotone(op string, args []*Expr) bool {
 	at, ok := varying(op, args)
 	return ok && (at < 0 || args[at].Monotone)
 }
 
-// varying is the only argument of op that is not constant, −1 where there is none; ok: op is monotone in it. Division needs the constant below.
+// varying is the only argument of op that is not constant, −1 where there is none; ok: op is monotone in it. Division
+// needs the constant below.
 func varying(op string, args []*Expr) (at int, ok bool) {
 	at = -1
 	for i, a := range args {
@@ -52,8 +53,8 @@ func varying(op string, args []*Expr) (at int, ok bool) {
 }
 
 // clock is what a function does with the wall clock of a zone: it reads it off an instant, or finds the instant that it
-// shows. The first goes back where the clocks do, the second is out of order where they change at all; so the function is
-// monotone only over values between which that does not happen.
+// shows. The first goes back where the clocks do, the second is out of order where they change at all; so the function
+// is monotone only over values between which that does not happen.
 type clock struct {
 	zone *time.Location
 	from *Expr // the instant, or the wall clock's time
@@ -152,8 +153,8 @@ func typesOf(args []*Expr) []policy.Type {
 	return out
 }
 
-// keepsOrder tells whether adding a constant interval keeps the order of times: months do not, since they end on days of
-// their own, and of instants in a zone days do not either.
+// keepsOrder tells whether adding a constant interval keeps the order of times: months do not, since they end on days
+// of their own, and of instants in a zone days do not either.
 func keepsOrder(from, interval *Expr, zone *time.Location) bool {
 	if !interval.IsConstant() {
 		return false
@@ -181,7 +182,8 @@ func zoneOf(name *Expr) (zone *time.Location, known bool) {
 	return scalar.ZoneAt(text)
 }
 
-// offSteps names the first zone that e reads a clock of, of those whose offset at the end of a column's domain is no whole number of its steps; "" if there is none.
+// offSteps names the first zone that e reads a clock of, of those whose offset at the end of a column's domain is no
+// whole number of its steps; "" if there is none.
 func offSteps(e *Expr, session *time.Location, d *policy.Domain) string {
 	for _, a := range e.Args {
 		if zone := offSteps(a, session, d); zone != "" {
@@ -232,8 +234,8 @@ func (e *Expr) calm(low, high scalar.Row) bool {
 	return e.clock == nil || len(e.clock.turns(low, high)) == 0
 }
 
-// breaks collects the values of the only column of e, between two rows, at which e may begin to be out of order with what
-// is below them. It is false where it cannot tell them.
+// breaks collects the values of the only column of e, between two rows, at which e may begin to be out of order with
+// what is below them. It is false where it cannot tell them.
 func (e *Expr) breaks(low, high scalar.Row, into *[]policy.Value) bool {
 	for _, a := range e.Args {
 		if !a.breaks(low, high, into) {
@@ -248,8 +250,8 @@ func (e *Expr) breaks(low, high scalar.Row, into *[]policy.Value) bool {
 	return len(turns) == 0 || e.clock.from.Form == FormColumn
 }
 
-// turns are the times between two rows' at which the clock is set: instants at which it is set back, or both ends of what
-// it skips and repeats.
+// turns are the times between two rows' at which the clock is set: instants at which it is set back, or both ends of
+// what it skips and repeats.
 func (c *clock) turns(low, high scalar.Row) []policy.Value {
 	from, err := c.from.Eval(low)
 	to, failed := c.from.Eval(high)
@@ -299,7 +301,8 @@ func before(turn policy.Value) policy.Value {
 	return policy.Timestamp(micros - 1)
 }
 
-// Parted tells whether an expression over one column of times, or of what lies between two, changes at both ends of the box: none of its values in there is another box's too.
+// Parted tells whether an expression over one column of times, or of what lies between two, changes at both ends of the
+// box: none of its values in there is another box's too.
 func (b *Box) Parted(e *Expr) bool {
 	at := e.Cols[0]
 	d := b.Table.Columns[at].Domain

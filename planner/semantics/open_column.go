@@ -8,8 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Columns whose values nobody declared (docs/adr/0018 and 0145). One of their cells stands for all values that nobody knows, so an expression over such a column is
-// answered only where it is the same for all of these: city = 'Bern' is false, once Bern has a cell of its own.
+// Columns whose values nobody declared (docs/adr/0018 and 0145). One of their cells stands for all values that nobody
+// knows, so an expression over such a column is answered only where it is the same for all of these: city = 'Bern' is
+// false, once Bern has a cell of its own.
 
 // unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
 // with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
@@ -40,7 +41,8 @@ func UnknownText(c *policy.Column, pos int) *refuse.Refusal {
 	return OpenColumn.At(pos, c.Name)
 }
 
-// Knows tells whether an expression is the same for all values of its open columns that nobody knows; a column itself is not.
+// Knows tells whether an expression is the same for all values of its open columns that nobody knows; a column itself
+// is not.
 func (b *Box) Knows(e *Expr) bool {
 	var named []refuse.NamedValue
 	return e.Form != FormColumn && b.exact(e, &named)

@@ -15,27 +15,33 @@ import (
 //
 //	SELECT extract(hour FROM placed_at), count(*) FROM orders GROUP BY 1
 //
-// over two years of hours the key is the same every 24 cells, so that it is evaluated on 24 of the 17,520. An expression comes round in a column after
-// a number of its units (microseconds, days, ones) where it reads the column only by
+// over two years of hours the key is the same every 24 cells, so that it is evaluated on 24 of the 17,520. An
+// expression comes round in a column after a number of its units (microseconds, days, ones) where it reads the column
+// only by
 //
 //	extract(field FROM at), of a field that comes round itself: an hour after a day, a weekday after a week; to_char(at, …) of such fields
 //	n % constant, of what is not below 0
 //	at::time, after a day
 //
-// and goes along by a number of units where a value that is that much later gives a result that is as much later: the column itself, + and − a constant
-// without months, at time zone, date_trunc of a length that is always the same, casts between dates and times. at and n above go along.
+// and goes along by a number of units where a value that is that much later gives a result that is as much later: the
+// column itself, + and − a constant without months, at time zone, date_trunc of a length that is always the same, casts
+// between dates and times. at and n above go along.
 //
-// Claim. Let a Stretch have a period of p cells. On two of its cells that are p apart each expression has the same value, or fails alike, and is constant within both or within neither;
-// of MovesOrRepeats: the same in one as in the other, as far as equal and different values go. Proof. By induction over the expression: it is a function of its arguments, as steady
-// has it too, and these have, on values that are p cells apart, the same values or such as are p cells apart. The calendar's days and weeks have one length, and so have
-// hours, as long as the offset of the zone does not change; where it does a stretch ends. No + fails between two ends of a domain at neither of which it fails. The last cell of a domain may be shorter
-// than the others: what is constant within those is so within it, and where the others are not constant a statement has been refused that needs it.
+// Claim. Let a Stretch have a period of p cells. On two of its cells that are p apart each expression has the same
+// value, or fails alike, and is constant within both or within neither; of MovesOrRepeats: the same in one as in the
+// other, as far as equal and different values go. Proof. By induction over the expression: it is a function of its
+// arguments, as steady has it too, and these have, on values that are p cells apart, the same values or such as are p
+// cells apart. The calendar's days and weeks have one length, and so have hours, as long as the offset of the zone does
+// not change; where it does a stretch ends. No + fails between two ends of a domain at neither of which it fails. The
+// last cell of a domain may be shorter than the others: what is constant within those is so within it, and where the
+// others are not constant a statement has been refused that needs it.
 
-// Stretch is cells of a column, from one to below another, on which some expressions come round after Period cells; 0: none is known.
+// Stretch is cells of a column, from one to below another, on which some expressions come round after Period cells; 0:
+// none is known.
 type Stretch struct{ From, To, Period int }
 
-// Stretches cuts the regular cells of a column into stretches, at the cells forced and where a clock changes. With moves what goes along may be among the
-// expressions, besides what comes round. Nil: there is no period.
+// Stretches cuts the regular cells of a column into stretches, at the cells forced and where a clock changes. With
+// moves what goes along may be among the expressions, besides what comes round. Nil: there is no period.
 func (b *Box) Stretches(column int, exprs []*Expr, forced []int, moves bool) []Stretch {
 	d := b.Table.Columns[column].Domain
 	if !d.Ordered() || d.Regular <= FewRegular || d.Step.Whole <= 0 || b.Table.Columns[column].Open != nil {
@@ -123,7 +129,8 @@ func common(a, b int64) int64 {
 	return a / rest * b
 }
 
-// inUnits is a length of time in units of the column; what is shorter than a unit, or no multiple, comes round with several.
+// inUnits is a length of time in units of the column; what is shorter than a unit, or no multiple, comes round with
+// several.
 func (p *periods) inUnits(micros int64) int64 { return common(micros, p.unit) / p.unit }
 
 // repeats is after how many units e comes round.
@@ -242,7 +249,8 @@ func (p *periods) moves(e *Expr) (along int64, ok bool) {
 	return 0, false
 }
 
-// fixed tells whether a zone's offset is one and the same for the times of an expression, but for changes that it notes: those of an instant that is the column itself.
+// fixed tells whether a zone's offset is one and the same for the times of an expression, but for changes that it
+// notes: those of an instant that is the column itself.
 func (p *periods) fixed(zone *time.Location, of *Expr) bool {
 	if isFixed(zone) {
 		return true
@@ -257,7 +265,8 @@ func (p *periods) fixed(zone *time.Location, of *Expr) bool {
 	return true
 }
 
-// ends are an expression's values, of whole numbers, at both ends of the column's domain; it is not fine where it fails there.
+// ends are an expression's values, of whole numbers, at both ends of the column's domain; it is not fine where it fails
+// there.
 func (p *periods) ends(e *Expr) (low, high int64, fine bool) {
 	d := p.box.Table.Columns[p.column].Domain
 	row := make(scalar.Row, len(p.box.Table.Columns))

@@ -7,19 +7,20 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Planning follows the pieces of what a statement asks and not the cells of a domain (docs/adr/0052). date_trunc('month', t)
-// is constant on long runs of cells, and so are CASE WHEN price < 100 …, width_bucket(…) and extract(year FROM t): a piece is
-// a run of cells on which every expression over the column alone is constant. Pieces are found by asking box.steady of longer
-// and longer runs, so that ten years of seconds take some thousand evaluations instead of 315 million.
+// Planning follows the pieces of what a statement asks and not the cells of a domain (docs/adr/0052).
+// date_trunc('month', t) is constant on long runs of cells, and so are CASE WHEN price < 100 …, width_bucket(…) and
+// extract(year FROM t): a piece is a run of cells on which every expression over the column alone is constant. Pieces
+// are found by asking box.steady of longer and longer runs, so that ten years of seconds take some thousand evaluations
+// instead of 315 million.
 //
-// A run is taken only where steady has said that each expression is constant on it, and neighbouring runs are put together
-// where all values are equal: an expression has on all cells of a piece the value that it has on the first, so that classes,
-// masks and weights by piece are those by cell, and the first cell is the only one that is looked at again. A cell within
-// which some expression varies is a piece of its own, on which that is found.
+// A run is taken only where steady has said that each expression is constant on it, and neighbouring runs are put
+// together where all values are equal: an expression has on all cells of a piece the value that it has on the first, so
+// that classes, masks and weights by piece are those by cell, and the first cell is the only one that is looked at
+// again. A cell within which some expression varies is a piece of its own, on which that is found.
 //
-// Where a part's columns have at most maxCells combinations of cells, the SQL tells cells apart, and the plan, its SQL and its
-// digest are those of a walk over all cells (runs.go). Where they have more, it tells pieces apart (part.told): it groups by
-// the number of a row's piece, which is a function of its cell.
+// Where a part's columns have at most maxCells combinations of cells, the SQL tells cells apart, and the plan, its SQL
+// and its digest are those of a walk over all cells (runs.go). Where they have more, it tells pieces apart (part.told):
+// it groups by the number of a row's piece, which is a function of its cell.
 
 // Bounds of pieces.
 const (
@@ -27,12 +28,13 @@ const (
 	earlyLook = 1 << 11 // pieces after which it is asked whether there will be too many
 )
 
-// FewRegular is up to how many cells of a domain are sooner walked than cut into pieces. Tests set it, to walk over all.
+// FewRegular is up to how many cells of a domain are sooner walked than cut into pieces. Tests set it, to walk over
+// all.
 var FewRegular = 16
 
-// Pieces cuts the cells of an ordered column into pieces: the first cell of each, 0 first. Those of forced begin one of their
-// own, and so do cells that are not regular. It is not ok where some expression reads the column as it is, or where there
-// would be more than most.
+// Pieces cuts the cells of an ordered column into pieces: the first cell of each, 0 first. Those of forced begin one of
+// their own, and so do cells that are not regular. It is not ok where some expression reads the column as it is, or
+// where there would be more than most.
 func (b *Box) Pieces(column int, exprs []*Expr, forced []int, most int) (starts []int, ok bool) {
 	d := b.Table.Columns[column].Domain
 	if !d.Ordered() || b.Table.Columns[column].Open != nil || slices.ContainsFunc(exprs, b.readsEach) {
@@ -82,8 +84,8 @@ func (b *Box) Pieces(column int, exprs []*Expr, forced []int, most int) (starts 
 	return starts, true
 }
 
-// comesRound adds to the first cells of the pieces of a stretch's first period, which are those from begun on, those of the others. The last value there says whether
-// a piece goes on from one period into the next.
+// comesRound adds to the first cells of the pieces of a stretch's first period, which are those from begun on, those of
+// the others. The last value there says whether a piece goes on from one period into the next.
 func (b *Box) comesRound(column int, exprs []*Expr, starts []int, begun int, s Stretch, last []policy.Value) []int {
 	var values []policy.Value
 	if _, steady := b.run(column, exprs, s.From+s.Period, s.From+s.Period+1, 1); steady {
@@ -113,8 +115,9 @@ func (b *Box) FewPieces(column int, exprs []*Expr, forced []int) (starts []int, 
 	return b.Pieces(column, exprs, forced, min(regular/4, plans.MaxCells))
 }
 
-// run is how many cells from one on, to an end, have each expression constant on them. It looks near a guess first, since
-// runs are often as long as the one before. Not steady: some expression varies within the first cell, which stands alone.
+// run is how many cells from one on, to an end, have each expression constant on them. It looks near a guess first,
+// since runs are often as long as the one before. Not steady: some expression varies within the first cell, which
+// stands alone.
 func (b *Box) run(column int, exprs []*Expr, from, end, guess int) (length int, steady bool) {
 	constant := func(n int) bool {
 		b.setRun(column, from, from+n)
@@ -207,8 +210,8 @@ func (b *Box) readsEach(e *Expr) bool {
 	return slices.ContainsFunc(e.Args, b.readsEach)
 }
 
-// sidesOf turns equality of a monotone expression with constants into comparisons, each of which changes once: where they
-// are all constant, so is it. Nil: e is none.
+// sidesOf turns equality of a monotone expression with constants into comparisons, each of which changes once: where
+// they are all constant, so is it. Nil: e is none.
 func (b *Box) sidesOf(e *Expr) []*Expr {
 	equal := e.Form == FormCompare && (e.Op == "=" || e.Op == "<>")
 	if !equal && e.Form != formIn {

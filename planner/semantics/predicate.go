@@ -161,7 +161,8 @@ func (l *Lowerer) noteOffGrid(c *policy.Column, compared string) {
 	l.Notes.Add(compared + " a value inside a step of " + StepOf(c) + ": each row is compared with the value itself, in a count of its own where none is held")
 }
 
-// maxCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.
+// maxCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can
+// answer.
 const maxCompared = 1 << 16
 
 // between is a comparison of two bare columns of one type: the database makes it where they have many cells, and where
@@ -178,7 +179,8 @@ func (l *Lowerer) between(a, b int, op string) (truth, bool) {
 	return truth{predicate.Between{Left: left, Right: right, Op: op}, predicate.Between{Left: left, Right: right, Op: predicate.Opposite[op]}}, true
 }
 
-// uncast takes casts off a column that keep each value, and how it compares with others: income::numeric of whole incomes.
+// uncast takes casts off a column that keep each value, and how it compares with others: income::numeric of whole
+// incomes.
 func uncast(e *Expr) *Expr {
 	for !e.IsConstant() && len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:") && e.Args[0].Type().Integer() && (e.Type() == policy.Int8 || e.Type() == policy.NumericType && e.Typmod() < 0) {
 		e = e.Args[0]
@@ -186,8 +188,9 @@ func uncast(e *Expr) *Expr {
 	return e
 }
 
-// atMost is the largest value of a column's type that is no larger than a constant, and whether it is the constant itself: 3 for 3.5
-// compared with an integer column, the day for a moment compared with a date. nil: there is none, or it is not known.
+// atMost is the largest value of a column's type that is no larger than a constant, and whether it is the constant
+// itself: 3 for 3.5 compared with an integer column, the day for a moment compared with a date. nil: there is none, or
+// it is not known.
 func (l *Lowerer) atMost(c *policy.Column, constant *Expr) (v policy.Value, exact bool) {
 	floor := constant.Expr
 	if t := constant.Type(); c.Type.Integer() && (t == policy.NumericType || t.Floating()) {
@@ -261,8 +264,9 @@ func (l *Lowerer) overCells(e *Expr) (truth, bool, *refuse.Refusal) {
 	return l.byPieces(e, i)
 }
 
-// byPieces evaluates a condition on one column on each piece of its cells, or on each cell where it has no pieces. Of more
-// cells than a plan looks at one by one it is not ok then. Where it matters in few of them it is evaluated there alone, and NULL elsewhere: of
+// byPieces evaluates a condition on one column on each piece of its cells, or on each cell where it has no pieces. Of
+// more cells than a plan looks at one by one it is not ok then. Where it matters in few of them it is evaluated there
+// alone, and NULL elsewhere: of
 //
 //	p_brand = 'Brand#23' AND p_container IN ('MED BAG', 'MED BOX')
 //

@@ -10,14 +10,15 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// price * (1 - discount): a product of columns, each moved by a constant, is added up by the database, as a product of whole
-// numbers; where that is larger than what is added up, divided by a power of ten and rounded, row by row. Other expressions are
-// added up by cells, where a value inside a step counts as its middle.
+// price * (1 - discount): a product of columns, each moved by a constant, is added up by the database, as a product of
+// whole numbers; where that is larger than what is added up, divided by a power of ten and rounded, row by row. Other
+// expressions are added up by cells, where a value inside a step counts as its middle.
 
 // maxFactors is how many columns a product may have.
 const maxFactors = 3
 
-// moved is a column less a constant. Where it is NULL it counts as Fill less that constant, as in price - coalesce(refund, 0); nil: all is NULL then.
+// moved is a column less a constant. Where it is NULL it counts as Fill less that constant, as in price -
+// coalesce(refund, 0); nil: all is NULL then.
 type moved struct {
 	Column int
 	By     *big.Rat
@@ -87,7 +88,8 @@ func (p *Product) scaled(by *big.Rat) *Product {
 	return &Product{new(big.Rat).Mul(p.Times, by), p.Of}
 }
 
-// Needed are the columns without which a sum of products is NULL: all but those that have a value where they are NULL; filled: there are some.
+// Needed are the columns without which a sum of products is NULL: all but those that have a value where they are NULL;
+// filled: there are some.
 func Needed(list []Product) (columns []int, filled bool) {
 	for _, p := range list {
 		for _, m := range p.Of {
@@ -114,8 +116,8 @@ func (p *Product) plus(q *Product) *Product {
 	return &Product{p.Times, []moved{{p.Of[0].Column, by, p.Of[0].Fill}}}
 }
 
-// Factors puts the columns on grids of at most each steps, as fine as the product of the largest values is at most most; false
-// where a constant is not on its column's grid.
+// Factors puts the columns on grids of at most each steps, as fine as the product of the largest values is at most
+// most; false where a constant is not on its column's grid.
 func (p *Product) Factors(t *policy.Table, each, most int64) ([]plans.Factor, bool) {
 	if len(p.Of) == 0 || len(p.Of) > maxFactors {
 		return nil, false

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// Comparisons of rows, column by column as PostgreSQL makes them, NULLs too: an unknown part decides nothing before a part that
-// differs. Of (a, b, c) and (x, y, z)
+// Comparisons of rows, column by column as PostgreSQL makes them, NULLs too: an unknown part decides nothing before a
+// part that differs. Of (a, b, c) and (x, y, z)
 //
 //	=   is a = x AND b = y AND c = z
 //	<>  is a <> x OR b <> y OR c <> z

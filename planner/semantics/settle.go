@@ -20,7 +20,8 @@ type Settler struct {
 // computing are rows that get columns which are sums of theirs.
 type computing interface {
 	Own() *policy.Table
-	// Compute gives the rows a column that is a sum of theirs, once, and returns its position, or false if it would be too large.
+	// Compute gives the rows a column that is a sum of theirs, once, and returns its position, or false if it would be
+	// too large.
 	Compute(terms derived.ComputedColumn) (at int, ok bool)
 }
 
@@ -127,8 +128,8 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	return out
 }
 
-// difference is the left side of a comparison less its right one, in one unit, and how it compares with 0; nil: it is none of several columns, or the sides are of kinds that cannot be moved
-// over.
+// difference is the left side of a comparison less its right one, in one unit, and how it compares with 0; nil: it is
+// none of several columns, or the sides are of kinds that cannot be moved over.
 func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
 	if len(e.Cols) < 2 || len(e.Args) != 2 {
 		return nil, ""
@@ -162,8 +163,9 @@ func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
 	return f, op
 }
 
-// floored reads a comparison of what is rounded down with a whole number, or a day: of the day of a moment, and of a quotient of whole numbers from 0 on. The largest whole number that is at most
-// x / by is above n where x is at least (n + 1) · by, and n or more where x is at least n · by.
+// floored reads a comparison of what is rounded down with a whole number, or a day: of the day of a moment, and of a
+// quotient of whole numbers from 0 on. The largest whole number that is at most x / by is above n where x is at least
+// (n + 1) · by, and n or more where x is at least n · by.
 func (r affineReader) floored(e, other *Expr, op string) (x, n *Affine, same string, ok bool) {
 	var by *big.Rat
 	switch {
@@ -225,8 +227,8 @@ func (r affineReader) comparison(f *Affine, op string, turned bool) (sum derived
 	return sum, op, constant, ok
 }
 
-// comparedWith makes the number that a column is compared with one of the column's type: between two whole numbers the upper
-// takes its place. It is not ok where that would say something else.
+// comparedWith makes the number that a column is compared with one of the column's type: between two whole numbers the
+// upper takes its place. It is not ok where that would say something else.
 func comparedWith(op string, with *big.Rat, decimal bool) (string, policy.Value, bool) {
 	if decimal {
 		e, exact := Valuation(with)

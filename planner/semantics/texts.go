@@ -15,13 +15,15 @@ import (
 //
 //	WHERE note LIKE '%late%' AND left(phone, 2) IN ('13', '31')
 //
-// `note LIKE '%late%'` and `left(phone, 2)` are functions of one text and constants, readings of it, and each becomes a column of the rows'
-// table: the first is a boolean, of the second the values that the statement names are known. From there on they are columns like others.
+// `note LIKE '%late%'` and `left(phone, 2)` are functions of one text and constants, readings of it, and each becomes a
+// column of the rows' table: the first is a boolean, of the second the values that the statement names are known. From
+// there on they are columns like others.
 //
-// Claim: a row lies in exactly one cell of such a column, and which one it is hangs on that row alone. Neighbours: as of any column. Proof: a
-// reading is a total function of one row's text (policy.Part); its values are false and true, the numbers from 0 to what is read of a text, or
-// texts, of which those that are not named are one cell; NULL is one more. Limits: constants are the statement's, so that what is asked, what it
-// costs and whether it is refused is public.
+// Claim: a row lies in exactly one cell of such a column, and which one it is hangs on that row alone. Neighbours: as
+// of any column. Proof: a reading is a total function of one row's text (policy.Part); its values are false and true,
+// the numbers from 0 to what is read of a text, or texts, of which those that are not named are one cell; NULL is one
+// more. Limits: constants are the statement's, so that what is asked, what it costs and whether it is refused is
+// public.
 
 // Texts tells of the rows that are translated over, and takes what is asked of a text that they have no column for yet.
 type Texts struct {
@@ -79,13 +81,15 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 	return out, nil
 }
 
-// coalesced is a function of coalesce(x, c), where x is a text that nobody declared and c a constant; nil: the function is none of these, or its arguments are others. Of
+// coalesced is a function of coalesce(x, c), where x is a text that nobody declared and c a constant; nil: the function
+// is none of these, or its arguments are others. Of
 //
 //	coalesce(note, '') LIKE '%late%'  it is  coalesce(note LIKE '%late%', '' LIKE '%late%')
 //
 // whose first part is a reading.
 //
-// Claim. The two are equal. Proof. f is a reading, or =, <> or IN with constants that are not NULL: it is NULL where x is, and nowhere else. Where x is not NULL both are f(x), where it is both are f(c).
+// Claim. The two are equal. Proof. f is a reading, or =, <> or IN with constants that are not NULL: it is NULL where x
+// is, and nowhere else. Where x is not NULL both are f(x), where it is both are f(c).
 func (t *Translator) coalesced(args []*Expr, of func(args []*Expr) (*Expr, *refuse.Refusal)) (*Expr, *refuse.Refusal) {
 	at := -1
 	for i, a := range args {
@@ -148,7 +152,8 @@ func (t *Translator) coalesces(e *Expr) bool {
 	return at < len(table.Columns) && (table.Columns[at].Any || table.Columns[at].Open != nil) && e.Args[0].Type().Textual() && e.Args[0].Type() != policy.Bpchar
 }
 
-// folded refuses a text whose letters changed their case beside a constant with letters that servers change in different ways.
+// folded refuses a text whose letters changed their case beside a constant with letters that servers change in
+// different ways.
 func (t *Translator) folded(e *Expr) *refuse.Refusal {
 	if t.Texts == nil || len(e.Cols) != 1 || e.Cols[0] >= len(t.Texts.Of().Columns) || !t.Texts.Of().Columns[e.Cols[0]].Reading.Folds() {
 		return nil
@@ -173,7 +178,8 @@ func bareText(e *Expr) *Expr {
 	return e
 }
 
-// constantsOf are arguments that are all constants, by their kind; not known: some are none, or NULL, of which each function of a text is NULL.
+// constantsOf are arguments that are all constants, by their kind; not known: some are none, or NULL, of which each
+// function of a text is NULL.
 func constantsOf(args []*Expr) (texts []string, numbers []int, known bool, refusal *refuse.Refusal) {
 	for _, a := range args {
 		if !a.IsConstant() {

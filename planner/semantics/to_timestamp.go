@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// timeFields are the parts of a template that to_timestamp and to_date read here, each with its number of digits. BI tools
-// write their time filters with them.
+// timeFields are the parts of a template that to_timestamp and to_date read here, each with its number of digits. BI
+// tools write their time filters with them.
 var timeFields = []struct {
 	name   string
 	digits int

@@ -25,7 +25,8 @@ type Translator struct {
 	Holding []*pg.Node                                              // what must hold where a condition does: false there is as good as NULL
 }
 
-// Expr translates a node of the grammar's tree into what it means over a row. What stands in another place than its own (a key, a sub-query) the Hook knows first.
+// Expr translates a node of the grammar's tree into what it means over a row. What stands in another place than its own
+// (a key, a sub-query) the Hook knows first.
 func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 	if t.Hook != nil {
 		if e, r := t.Hook(n); e != nil || r != nil {
@@ -114,8 +115,8 @@ func (t *Translator) Condition(n *pg.Node, clause string) (*Expr, *refuse.Refusa
 	return e, nil
 }
 
-// literal is an untyped literal. Two of one text are not one expression where they may be read as two values: in a policy's view and in what an analyst asks
-// of it.
+// literal is an untyped literal. Two of one text are not one expression where they may be read as two values: in a
+// policy's view and in what an analyst asks of it.
 func (t *Translator) literal(text string, pos int) *Expr {
 	e := ConstantExpr(text, policy.Unknown, pos)
 	e.Expr = t.Env.Untyped(text)
@@ -332,7 +333,8 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 	return t.Case(parts, int(c.Location))
 }
 
-// Case is a choice: conditions, each with its result, and at the end what there is else, if anything. The results are brought to one type, which what there is else decides first.
+// Case is a choice: conditions, each with its result, and at the end what there is else, if anything. The results are
+// brought to one type, which what there is else decides first.
 func (t *Translator) Case(parts []*Expr, pos int) (*Expr, *refuse.Refusal) {
 	var arms []scalar.When
 	var otherwise scalar.Expr

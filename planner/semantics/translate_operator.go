@@ -16,7 +16,8 @@ import (
 //
 //	income - 1000 > 5000 AND age BETWEEN 30 AND 39 AND city LIKE 'B%'
 //
-// the first is a call of > over a call of -, BETWEEN an AND of >= and <=, and LIKE the operator ~~. Lists and arrays are in membership.go, rows in rows.go.
+// the first is a call of > over a call of -, BETWEEN an AND of >= and <=, and LIKE the operator ~~. Lists and arrays
+// are in membership.go, rows in rows.go.
 
 func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	pos := int(a.Location)
@@ -129,7 +130,8 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 	return t.reading(e)
 }
 
-// noteOperands notes the types that an operator gives to parameters beside what has a type: of taken - $1 it is a moment, of taken + $1 an interval, of interval '1 day' * $1 a number.
+// noteOperands notes the types that an operator gives to parameters beside what has a type: of taken - $1 it is a
+// moment, of taken + $1 an interval, of interval '1 day' * $1 a number.
 func (t *Translator) noteOperands(op string, args []*Expr) {
 	if len(args) != 2 || args[0].Parameter == 0 && args[1].Parameter == 0 {
 		return
@@ -199,7 +201,8 @@ func (t *Translator) between(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	return e, nil
 }
 
-// distinct is IS [NOT] DISTINCT FROM: of a constant that is not NULL whether = is true, which conditions on a column's steps are read by (score IS NOT DISTINCT FROM 2.25).
+// distinct is IS [NOT] DISTINCT FROM: of a constant that is not NULL whether = is true, which conditions on a column's
+// steps are read by (score IS NOT DISTINCT FROM 2.25).
 func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	args, plain, r := t.All([]*pg.Node{a.Lexpr, a.Rexpr})
 	if r != nil {

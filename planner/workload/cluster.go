@@ -69,7 +69,8 @@ func aloneCluster(a *workRequest, c reuse.Context, cost privacy.Cost) (*cluster,
 	return k, nil
 }
 
-// jointCluster is a cluster of several requests over one cube: nil where it would be too large, or some request is none of its cells.
+// jointCluster is a cluster of several requests over one cube: nil where it would be too large, or some request is none
+// of its cells.
 func jointCluster(asks []*workRequest, cost privacy.Cost, all bool) (k *cluster, work int) {
 	k = &cluster{asks: asks}
 	if !k.lay() {
@@ -138,8 +139,8 @@ func (k *cluster) sort() {
 	slices.SortStableFunc(k.ways, func(a, b mechanisms.Candidate) int { return cmp.Compare(a.Error, b.Error) })
 }
 
-// classes numbers the cells of a column so that the cluster's requests treat cells of one number alike, in the order of their
-// first cells.
+// classes numbers the cells of a column so that the cluster's requests treat cells of one number alike, in the order of
+// their first cells.
 func (k *cluster) classes(c *policy.Column) []int32 {
 	out := make([]int32, c.Domain.Size())
 	k.work += len(out) * len(k.asks)

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// noteErrors finds, for each statement, how far its values are expected to be off, and what the same error costs when its
-// counts are asked for by themselves: nothing where a count before, as exact as that one has to be, answers it.
+// noteErrors finds, for each statement, how far its values are expected to be off, and what the same error costs when
+// its counts are asked for by themselves: nothing where a count before, as exact as that one has to be, answers it.
 func (w *batch) tellErrors(b *Batch, clusters []*cluster) {
 	squares := make([]float64, len(b.Statements))
 	var before []bought
@@ -46,8 +46,9 @@ func (w *batch) tellErrors(b *Batch, clusters []*cluster) {
 	}
 }
 
-// maxCovers bounds how often one count is compared with one before it: so many that the first 360 statements of a report
-// are all compared with each other. What is left out makes asking one by one look as dear as it would be without re-use.
+// maxCovers bounds how often one count is compared with one before it: so many that the first 360 statements of a
+// report are all compared with each other. What is left out makes asking one by one look as dear as it would be without
+// re-use.
 const maxCovers = 1 << 16
 
 // bought is a count that is asked for by itself.

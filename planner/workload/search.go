@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// maxTried bounds the steps that one search looks at: with n requests over one table a round has up to n²/2 of them, each of
-// which takes time in n, so that 1,000 ranges of a report would take hours without it. Where a round ends early, the best
-// step that was seen is the last one: the partitions by columns and by tables have been looked at whatever the number.
+// maxTried bounds the steps that one search looks at: with n requests over one table a round has up to n²/2 of them,
+// each of which takes time in n, so that 1,000 ranges of a report would take hours without it. Where a round ends
+// early, the best step that was seen is the last one: the partitions by columns and by tables have been looked at
+// whatever the number.
 const maxTried = 3000
 
-// maxMoved bounds the requests of a cluster from which one is moved: one of very many changes little, and what is left of them
-// takes long to look at.
+// maxMoved bounds the requests of a cluster from which one is moved: one of very many changes little, and what is left
+// of them takes long to look at.
 const maxMoved = 100
 
-// search goes downhill from a partition: it joins two clusters, or moves one request to another cluster or out of its own, as
-// long as that lowers the error. The best step is taken. At last all ways to measure each cluster are looked at.
-// It looks at up to twice maxTried steps: O(maxTried · n) in time, besides the maxBatchWork cells of all clusters.
+// search goes downhill from a partition: it joins two clusters, or moves one request to another cluster or out of its
+// own, as long as that lowers the error. The best step is taken. At last all ways to measure each cluster are looked
+// at. It looks at up to twice maxTried steps: O(maxTried · n) in time, besides the maxBatchWork cells of all clusters.
 func (w *batch) search(clusters []*cluster) []*cluster {
 	clusters = slices.Clone(clusters)
 	for tried := 0; tried < maxTried; {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// StepChoice is what a step of a discretised column costs: a finer one has more cells, so that ranges are further off; a
-// coarser one moves bounds further. Nothing of it is read from data.
+// StepChoice is what a step of a discretised column costs: a finer one has more cells, so that ranges are further off;
+// a coarser one moves bounds further. Nothing of it is read from data.
 type StepChoice struct {
 	Step     string
 	Declared bool
@@ -66,8 +66,9 @@ func stepChoice(c *policy.Column, tenths int64, cost privacy.Cost) StepChoice {
 	return out
 }
 
-// WorstRounding is the most that a bound within a step moves when it snaps, to the step's start: as many rows are counted on the wrong
-// side of it where each step has so many. Whole numbers and dates have values between two steps only where a step is of several.
+// WorstRounding is the most that a bound within a step moves when it snaps, to the step's start: as many rows are
+// counted on the wrong side of it where each step has so many. Whole numbers and dates have values between two steps
+// only where a step is of several.
 func WorstRounding(d *policy.Domain, rows float64) (string, float64) {
 	step := d.Step.Whole
 	if d.Step.Decimal.Coefficient != nil || step < 1 {

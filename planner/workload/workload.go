@@ -1,6 +1,6 @@
-// Package workload plans many statements at once: what is measured once for all of them, so that the errors of a whole report are
-// least for its cost (dpproxy price, and batches in the policy file). Of a report of ninety charts over one table there may be
-// a set of marginals, a tree of ranges and a few counts by themselves.
+// Package workload plans many statements at once: what is measured once for all of them, so that the errors of a whole
+// report are least for its cost (dpproxy price, and batches in the policy file). Of a report of ninety charts over one
+// table there may be a set of marginals, a tree of ranges and a few counts by themselves.
 package workload
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Batch is a report or a dashboard planned as a whole: the releases that answer all of its statements at the least expected
-// error for one cost. It depends on the policy and the statements alone.
+// Batch is a report or a dashboard planned as a whole: the releases that answer all of its statements at the least
+// expected error for one cost. It depends on the policy and the statements alone.
 type Batch struct {
 	Dataset    *policy.Dataset
 	Measures   []*plans.Measure
@@ -60,8 +60,8 @@ type BatchItem struct {
 	Settings  plans.Settings
 }
 
-// PlanBatch plans statements together for an epsilon. Confidence is the context's. Of a dataset of either accountant, for ε and for ρ, as
-// one statement is: planner.Build.
+// PlanBatch plans statements together for an epsilon. Confidence is the context's. Of a dataset of either accountant,
+// for ε and for ρ, as one statement is: planner.Build.
 func PlanBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Batch, error) {
 	c.Settings.Epsilon = epsilon
 	if c.Dataset.Accountant != privacy.Either || c.Priced != 0 {
@@ -143,8 +143,8 @@ func (b *Batch) readColumns(a *workRequest) {
 type batch struct {
 	c    reuse.Context
 	cost privacy.Cost
-	// An even share of the cost, at which ways to measure are compared: noise of whole numbers grows a little otherwise at
-	// large costs than at small ones.
+	// An even share of the cost, at which ways to measure are compared: noise of whole numbers grows a little otherwise
+	// at large costs than at small ones.
 	share privacy.Cost
 	p     float64 // the power of the cost that errors fall with
 	asks  []*workRequest
@@ -167,8 +167,8 @@ func (w *batch) add(asks []*workRequest) {
 	}
 }
 
-// weigh gives each value its weight: a statement's mean squared error counts in proportion to asking it alone; a value that
-// was asked for before counts nothing more.
+// weigh gives each value its weight: a statement's mean squared error counts in proportion to asking it alone; a value
+// that was asked for before counts nothing more.
 func (w *batch) weigh() error {
 	values := map[int]int{}
 	for _, a := range w.asks {
@@ -266,8 +266,8 @@ func (w *batch) groups(key func(*workRequest) string) (groups [][]*workRequest) 
 	return groups
 }
 
-// choose finds the clusters with the least error: by statement, by columns, one for each table, and, from the best of these,
-// by joining two as long as that lowers the error.
+// choose finds the clusters with the least error: by statement, by columns, one for each table, and, from the best of
+// these, by joining two as long as that lowers the error.
 func (w *batch) choose(b *Batch) ([]*cluster, error) {
 	var alone []*cluster
 	for _, a := range w.asks {

@@ -3,7 +3,8 @@ package policytest
 
 import "strconv"
 
-// Over is a policy up to its datasets: alice may ask, with a password that nobody has, and the private database is at url.
+// Over is a policy up to its datasets: alice may ask, with a password that nobody has, and the private database is at
+// url.
 func Over(url string) string {
 	return `version: 1
 server: {listen: "127.0.0.1:0"}

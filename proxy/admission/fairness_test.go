@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestDrawsAreDrawnInTurn: of one user's draws as many run at a time as leave another a processor, none is refused or ended, and
-// another's waits for none of hers.
+// TestDrawsAreDrawnInTurn: of one user's draws as many run at a time as leave another a processor, none is refused or
+// ended, and another's waits for none of hers.
 func TestDrawsAreDrawnInTurn(t *testing.T) {
 	w := NewWorkers(0, 0)
 	most := w.draws.share(max(processors-1, 1))
@@ -53,8 +53,8 @@ func TestDrawsAreDrawnInTurn(t *testing.T) {
 	}
 }
 
-// TestNobodyHoldsTheDatabase: one user's statements have all slots of the private database but one, and a statement that never
-// had its slot leaves none behind. What read rows on a grid gives its slot back on it.
+// TestNobodyHoldsTheDatabase: one user's statements have all slots of the private database but one, and a statement
+// that never had its slot leaves none behind. What read rows on a grid gives its slot back on it.
 func TestNobodyHoldsTheDatabase(t *testing.T) {
 	w := NewWorkers(0, 3)
 	take := func(ctx context.Context, user string, step time.Duration, timetabled bool) (func(time.Time), error) {

@@ -13,9 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// memory keeps the process below what it may have, before the system's killer would. While what is reachable is close to the
-// limit new work waits, and is refused where that does not pass; where it comes closer still, the work that has run longest,
-// of the user with the most of it, is ended. The collector is told of the same limit.
+// memory keeps the process below what it may have, before the system's killer would. While what is reachable is close
+// to the limit new work waits, and is refused where that does not pass; where it comes closer still, the work that has
+// run longest, of the user with the most of it, is ended. The collector is told of the same limit.
 type memory struct {
 	limit   atomic.Int64 // 0: none
 	own     int64        // the operator's, by GOMEMLIMIT
@@ -44,8 +44,8 @@ const (
 var ErrMemory = &pgerror.Failure{SQLState: "53200", Message: "out of memory: the proxy has no memory left for this statement (server.limits.memory)",
 	Hint: "Ask again later, or ask for less at once. What was paid for stays free."}
 
-// Bound is how many bytes of memory the process may take from now on. The collector keeps to it too, or to GOMEMLIMIT where
-// that is lower. It tells whether that is another bound than before.
+// Bound is how many bytes of memory the process may take from now on. The collector keeps to it too, or to GOMEMLIMIT
+// where that is lower. It tells whether that is another bound than before.
 func (w *Workers) Bound(bytes int64) bool {
 	before := w.memory.limit.Swap(bytes)
 	if before == 0 {
@@ -92,16 +92,17 @@ func (m *memory) watch(ctx context.Context, used func() int64) {
 	}
 }
 
-// What the collector may let lie before it looks through all that is in use, however little that is: a proxy of some ten megabytes that answers
-// thousands of questions a second would else look through them ten times a second, a fifth of its processor time (ADR 106).
+// What the collector may let lie before it looks through all that is in use, however little that is: a proxy of some
+// ten megabytes that answers thousands of questions a second would else look through them ten times a second, a fifth
+// of its processor time (ADR 106).
 const (
 	letLie      = 256 << 20
 	letLieShare = 16  // of the memory, at most
 	maxPercent  = 800 // so that a heap that grows at once is seen to
 )
 
-// collect tells the collector when to work: when as much is new as is in use, which is Go's own way, or as much as may lie. An operator's
-// GOGC stays as it is.
+// collect tells the collector when to work: when as much is new as is in use, which is Go's own way, or as much as may
+// lie. An operator's GOGC stays as it is.
 func (m *memory) collect(used, limit int64) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -152,8 +153,9 @@ func (m *memory) wait(ctx context.Context) error {
 // resultShare is the part of the memory that results of the private database may take together.
 const resultShare = 4
 
-// reserve takes memory for results of the private database, before anything is charged for them: as much as any rows would take,
-// so that who waits, and who is refused, is a function of what was asked. One statement's results it grants whatever they take.
+// reserve takes memory for results of the private database, before anything is charged for them: as much as any rows
+// would take, so that who waits, and who is refused, is a function of what was asked. One statement's results it grants
+// whatever they take.
 func (m *memory) reserve(ctx context.Context, bytes int64) (giveBack func(), err error) {
 	patience := time.NewTimer(memoryPatience)
 	defer patience.Stop()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestResultsAreReserved: results of the private database take a quarter of the memory together, each as much as any rows would,
-// and one takes what it needs; who waits goes on when one is given back.
+// TestResultsAreReserved: results of the private database take a quarter of the memory together, each as much as any
+// rows would, and one takes what it needs; who waits goes on when one is given back.
 func TestResultsAreReserved(t *testing.T) {
 	m := &memory{running: map[*work]bool{}}
 	m.limit.Store(400)
@@ -43,7 +43,8 @@ func TestResultsAreReserved(t *testing.T) {
 	}
 }
 
-// TestCollectorsPace: what is new may be as much as what is in use, and where that is little as much as may lie; of little memory a part.
+// TestCollectorsPace: what is new may be as much as what is in use, and where that is little as much as may lie; of
+// little memory a part.
 func TestCollectorsPace(t *testing.T) {
 	for _, c := range []struct {
 		used, limit int64

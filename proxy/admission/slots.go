@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Slots bounds what each user does at a time, and how often. Who has no slot yet waits in her own queue. Where all users together
-// are bounded too, the next slot goes to the waiting user who has the fewest, and of these to who waits longest, so that a user
-// with fifty statements in her queue keeps another waiting for no more of them than one with two. Who comes too often is refused
-// at once: that is a function of when her statements came to be run, which is as much as their times tell her.
+// Slots bounds what each user does at a time, and how often. Who has no slot yet waits in her own queue. Where all
+// users together are bounded too, the next slot goes to the waiting user who has the fewest, and of these to who waits
+// longest, so that a user with fifty statements in her queue keeps another waiting for no more of them than one with
+// two. Who comes too often is refused at once: that is a function of when her statements came to be run, which is as
+// much as their times tell her.
 type Slots struct {
 	burst   time.Duration // a user may have the tokens of so much time at once
 	all     int           // slots of all users; 0: any number
@@ -52,7 +53,8 @@ func (s *Slots) of(user string) *userQueue {
 	return q
 }
 
-// TakeToken takes one of a user's tokens, of which so many come a second; rate 0: any number. It tells whether there was one.
+// TakeToken takes one of a user's tokens, of which so many come a second; rate 0: any number. It tells whether there
+// was one.
 func (s *Slots) TakeToken(user string, rate int, now time.Time) bool {
 	if rate <= 0 {
 		return true
@@ -82,8 +84,8 @@ func (s *Slots) share(most int) int {
 	return min(most, s.all-1)
 }
 
-// Wait waits until there is a slot for the user, who may hold so many (0: any number), or until ctx ends. She holds it until
-// done is called.
+// Wait waits until there is a slot for the user, who may hold so many (0: any number), or until ctx ends. She holds it
+// until done is called.
 func (s *Slots) Wait(ctx context.Context, user string, most int) (done func(), err error) {
 	done = func() { s.free(user) }
 	s.mu.Lock()

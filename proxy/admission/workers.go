@@ -16,10 +16,10 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// Workers admits what takes processor time and memory for a statement without being paid for: parsing, planning, rendering,
-// reading and post-processing (privacy rule 26; docs/adr/0053). A user has so many of its slots at a time, all users share
-// the rest fairly, and a statement that has taken its processor time is ended. Nothing here waits for the private database:
-// a statement gives its slot back before it waits for one of that.
+// Workers admits what takes processor time and memory for a statement without being paid for: parsing, planning,
+// rendering, reading and post-processing (privacy rule 26; docs/adr/0053). A user has so many of its slots at a time,
+// all users share the rest fairly, and a statement that has taken its processor time is ended. Nothing here waits for
+// the private database: a statement gives its slot back before it waits for one of that.
 //
 // Whom a wait is behind shows in time alone. A statement is refused for what her own messages asked for, or because the
 // process is short of memory, which is as loud as a process that was killed, and rarer.
@@ -37,18 +37,18 @@ type Workers struct {
 // processors is how many the process may use at a time.
 var processors = runtime.GOMAXPROCS(0)
 
-// SpareThreads lets Go run twice as many threads as there are processors: more than one user's slots of all kinds. Where long work
-// has the processors (planning, a draw, the collector) the system then decides between it and what is short, anew within some
-// milliseconds. Go's own scheduler lets long work run for ten, and whoever waits in its queue comes after all before her, at each
-// step of an answer's way. An operator's GOMAXPROCS stays as it is.
+// SpareThreads lets Go run twice as many threads as there are processors: more than one user's slots of all kinds.
+// Where long work has the processors (planning, a draw, the collector) the system then decides between it and what is
+// short, anew within some milliseconds. Go's own scheduler lets long work run for ten, and whoever waits in its queue
+// comes after all before her, at each step of an answer's way. An operator's GOMAXPROCS stays as it is.
 func SpareThreads() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2 * processors)
 	}
 }
 
-// NewWorkers makes the slots for one process, whose sandbox runs so many queries at a time, and its private database so many,
-// 0: any number.
+// NewWorkers makes the slots for one process, whose sandbox runs so many queries at a time, and its private database so
+// many, 0: any number.
 func NewWorkers(children, queries int) *Workers {
 	return &Workers{planning: sharedSlots(4 * processors), short: sharedSlots(2 * processors), sandbox: sharedSlots(children),
 		draws: sharedSlots(4 * processors), database: sharedSlots(queries), timetable: sharedSlots(backend.AdmittedPerSlot * queries),
@@ -87,8 +87,8 @@ func exceeds(limit time.Duration) *pgerror.Failure {
 		WithHint("Ask for less at once: fewer groups, ranges, columns or joins. What was paid for stays free.")
 }
 
-// Run does a part of a statement's work in one of its user's slots, in the processor time that is left to the statement. A
-// context without a meter has no limit: the commands of the operator.
+// Run does a part of a statement's work in one of its user's slots, in the processor time that is left to the
+// statement. A context without a meter has no limit: the commands of the operator.
 func (w *Workers) Run(ctx context.Context, user string, l policy.Limits, do func(context.Context) error) error {
 	done, err := w.planning.Wait(ctx, user, w.planning.share(ofOne(l)))
 	if err != nil {
@@ -115,8 +115,8 @@ func (w *Workers) Run(ctx context.Context, user string, l policy.Limits, do func
 	return err
 }
 
-// ofOne is how many slots one user has: as many as her memory is enough for, and a processor fewer than there are, so that
-// another's statement finds one that is free.
+// ofOne is how many slots one user has: as many as her memory is enough for, and a processor fewer than there are, so
+// that another's statement finds one that is free.
 func ofOne(l policy.Limits) int {
 	processors := max(processors-1, 1)
 	if n := l.UserWorked(); n > 0 {
@@ -125,8 +125,8 @@ func ofOne(l policy.Limits) int {
 	return processors
 }
 
-// Ask has the sandbox work on a statement, in one of the slots that its user may have there. What is left of the statement's
-// processor time the sandbox keeps to.
+// Ask has the sandbox work on a statement, in one of the slots that its user may have there. What is left of the
+// statement's processor time the sandbox keeps to.
 func (w *Workers) Ask(ctx context.Context, l policy.Limits, session sandbox.Session, do func(sandbox.Session) error) error {
 	done, err := w.sandbox.Wait(ctx, session.User, w.sandbox.share(0))
 	if err != nil {
@@ -152,9 +152,9 @@ func (w *Workers) Briefly(ctx context.Context, user string, do func()) error {
 	return nil
 }
 
-// Draw draws what a user has paid for, in a slot that waits behind her own draws alone: it is not refused and not ended, whatever
-// it takes, since after the charge there is always an answer (privacy rule 5). Its slot is no other work's, so that what
-// begins when it ends has read rows itself, and shows its time on the grid (ADR 45).
+// Draw draws what a user has paid for, in a slot that waits behind her own draws alone: it is not refused and not
+// ended, whatever it takes, since after the charge there is always an answer (privacy rule 5). Its slot is no other
+// work's, so that what begins when it ends has read rows itself, and shows its time on the grid (ADR 45).
 func (w *Workers) Draw(user string, do func()) {
 	done, err := w.draws.Wait(context.Background(), user, w.draws.share(max(processors-1, 1)))
 	if err == nil {
@@ -163,8 +163,8 @@ func (w *Workers) Draw(user string, do func()) {
 	do()
 }
 
-// Query has a statement wait for one of the private database's slots, of which its user has all but one. On a grid a slot
-// that read rows is free again on it.
+// Query has a statement wait for one of the private database's slots, of which its user has all but one. On a grid a
+// slot that read rows is free again on it.
 func (w *Workers) Query(ctx context.Context, user string, step time.Duration, timetabled bool) (leave func(last time.Time), err error) {
 	slots := w.databaseSlots(timetabled)
 	done, err := slots.Wait(ctx, user, slots.share(0))
@@ -174,7 +174,8 @@ func (w *Workers) Query(ctx context.Context, user string, step time.Duration, ti
 	return OnGrid(step, done), nil
 }
 
-// Spare is one more of these slots for a statement that has one, for a query beside its first, where nobody waits for it.
+// Spare is one more of these slots for a statement that has one, for a query beside its first, where nobody waits for
+// it.
 func (w *Workers) Spare(user string, step time.Duration, timetabled bool) (leave func(last time.Time), had bool) {
 	slots := w.databaseSlots(timetabled)
 	done, had := slots.Spare(user, slots.share(0))
@@ -188,8 +189,8 @@ func (w *Workers) databaseSlots(timetabled bool) *Slots {
 	return w.database
 }
 
-// OnGrid gives something back to others: at once, or, where rows were read with a step, at a multiple of it since the last query
-// returned. What was done after that is not to show in when others go on (ADR 48).
+// OnGrid gives something back to others: at once, or, where rows were read with a step, at a multiple of it since the
+// last query returned. What was done after that is not to show in when others go on (ADR 48).
 func OnGrid(step time.Duration, done func()) func(last time.Time) {
 	return func(last time.Time) {
 		if last.IsZero() || step == 0 {
@@ -200,8 +201,8 @@ func OnGrid(step time.Duration, done func()) func(last time.Time) {
 	}
 }
 
-// Keep counts what a user's sessions keep between statements, or until a client has read it, and refuses what is more than
-// most bytes together; 0: any number. What is given up is counted by as many bytes below nothing.
+// Keep counts what a user's sessions keep between statements, or until a client has read it, and refuses what is more
+// than most bytes together; 0: any number. What is given up is counted by as many bytes below nothing.
 func (w *Workers) Keep(user string, bytes, most int64) error { return w.kept.add(user, bytes, most) }
 
 // Reserve takes memory for results of the private database, before anything is charged for them.
@@ -212,8 +213,8 @@ func (w *Workers) Reserve(ctx context.Context, bytes int64) (giveBack func(), er
 // ReserveSpare takes such memory where there is some at once, for results that wait beside a statement's first.
 func (w *Workers) ReserveSpare(bytes int64) (giveBack func(), had bool) { return w.memory.spare(bytes) }
 
-// kept counts the bytes that each user's sessions keep between statements, or until a client has read them: rows of cursors
-// and portals, prepared statements, parameters.
+// kept counts the bytes that each user's sessions keep between statements, or until a client has read them: rows of
+// cursors and portals, prepared statements, parameters.
 type kept struct {
 	mu    sync.Mutex
 	users map[string]int64

@@ -19,8 +19,8 @@ import (
 // errPatience ends a wait.
 var errPatience = errors.New("waited long enough")
 
-// TestNobodyHoldsAllSlots is threat T70: of slots that all users share one user has all but one, however many statements she
-// has in her queue, and a slot that is given back goes to who has the fewest.
+// TestNobodyHoldsAllSlots is threat T70: of slots that all users share one user has all but one, however many
+// statements she has in her queue, and a slot that is given back goes to who has the fewest.
 func TestNobodyHoldsAllSlots(t *testing.T) {
 	slots := sharedSlots(2)
 	take := func(user string) func() {
@@ -121,8 +121,8 @@ func TestFairTurns(t *testing.T) {
 	}
 }
 
-// TestStatementEndsAtItsLimits: a statement that has taken its processor time, in one part or several, or that is ended for
-// want of memory, is told the limit.
+// TestStatementEndsAtItsLimits: a statement that has taken its processor time, in one part or several, or that is ended
+// for want of memory, is told the limit.
 func TestStatementEndsAtItsLimits(t *testing.T) {
 	w, l := NewWorkers(0, 0), policy.Limits{StatementCPU: 60 * time.Millisecond, StatementMemory: 64 << 20, UserMemory: 128 << 20}
 	spin := func(ctx context.Context) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// What a client sends and is sent is in its client_encoding; within the proxy all text is UTF-8. Text is read from it before
-// anything looks at a message, and written in it when a message is made.
+// What a client sends and is sent is in its client_encoding; within the proxy all text is UTF-8. Text is read from it
+// before anything looks at a message, and written in it when a message is made.
 
 // Charset is a client's encoding. A nil one is UTF-8, or SQL_ASCII, which PostgreSQL does not convert either.
 type Charset struct {
@@ -27,8 +27,8 @@ type Charset struct {
 	encoding.Encoding
 }
 
-// charsets are those that can be converted as PostgreSQL does, by its names. Those of several bytes differ from its tables in
-// a few hundred signs that have two codes, each of which is read.
+// charsets are those that can be converted as PostgreSQL does, by its names. Those of several bytes differ from its
+// tables in a few hundred signs that have two codes, each of which is read.
 var charsets = map[string]encoding.Encoding{
 	"LATIN1": charmap.ISO8859_1, "LATIN2": charmap.ISO8859_2, "LATIN3": charmap.ISO8859_3, "LATIN4": charmap.ISO8859_4, "LATIN5": charmap.ISO8859_9,
 	"LATIN6": charmap.ISO8859_10, "LATIN7": charmap.ISO8859_13, "LATIN8": charmap.ISO8859_14, "LATIN9": charmap.ISO8859_15, "LATIN10": charmap.ISO8859_16,
@@ -79,8 +79,8 @@ func (s *Charset) read(text []byte) ([]byte, *pgerror.Failure) {
 	return out, nil
 }
 
-// written makes the client's encoding of UTF-8. What is not in it is an error, as it is in PostgreSQL, but for the signs that
-// dpproxy itself uses: an EXPLAIN is to be read everywhere.
+// written makes the client's encoding of UTF-8. What is not in it is an error, as it is in PostgreSQL, but for the
+// signs that dpproxy itself uses: an EXPLAIN is to be read everywhere.
 func (s *Charset) written(text []byte) ([]byte, *pgerror.Failure) {
 	if s == nil || ascii(text) {
 		return text, nil

@@ -11,9 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 )
 
-// TestCharsetsAreThoseOfPostgreSQL: each byte of each encoding of single bytes is the character that PostgreSQL makes of it.
-// Control characters beyond ASCII are left out, which a part of the encodings lacks here, and three letters that one of the two tables
-// has at another place.
+// TestCharsetsAreThoseOfPostgreSQL: each byte of each encoding of single bytes is the character that PostgreSQL makes
+// of it. Control characters beyond ASCII are left out, which a part of the encodings lacks here, and three letters that
+// one of the two tables has at another place.
 func TestCharsetsAreThoseOfPostgreSQL(t *testing.T) {
 	server := pgtest.Start(t)
 	conn, err := pgx.Connect(t.Context(), server.URLFor("postgres", "postgres"))

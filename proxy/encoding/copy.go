@@ -48,7 +48,8 @@ func (w *CopyWriter) WholeRows() Encoded { return Encoded(w.out[:w.from]) }
 // Sent forgets what was sent.
 func (w *CopyWriter) Sent() { w.out = w.out[:0] }
 
-// message opens a message, unless one is open: as with PostgreSQL, the head of a binary copy is in that of the first row.
+// message opens a message, unless one is open: as with PostgreSQL, the head of a binary copy is in that of the first
+// row.
 func (w *CopyWriter) message() {
 	if !w.open {
 		w.open, w.from = true, len(w.out)

@@ -1,9 +1,10 @@
-// Package encoding turns values into the bytes of PostgreSQL's protocol and back: rows as text, as binary and as COPY writes
-// them, parameters, column descriptions, and the client's own character set.
+// Package encoding turns values into the bytes of PostgreSQL's protocol and back: rows as text, as binary and as COPY
+// writes them, parameters, column descriptions, and the client's own character set.
 //
-// An example: of SELECT count(*), sex FROM people GROUP BY sex, with the second column asked for in binary, RowDescription
-// describes int8 and text, and Encoder.Row makes of the released row (604, "Female") one DataRow: the digits "604" and the six
-// bytes of the name. Parameter reads the 0x00000012 of a Bind for $1::int as 18. An Encoder takes nothing but released rows.
+// An example: of SELECT count(*), sex FROM people GROUP BY sex, with the second column asked for in binary,
+// RowDescription describes int8 and text, and Encoder.Row makes of the released row (604, "Female") one DataRow: the
+// digits "604" and the six bytes of the name. Parameter reads the 0x00000012 of a Bind for $1::int as 18. An Encoder
+// takes nothing but released rows.
 package encoding
 
 import (
@@ -38,7 +39,8 @@ type Style struct {
 	Charset *Charset
 }
 
-// NewEncoder writes columns in the formats that a client asked for; names are those of the objects that binary columns name.
+// NewEncoder writes columns in the formats that a client asked for; names are those of the objects that binary columns
+// name.
 func NewEncoder(columns []sandbox.Column, formats []int16, style Style, names ObjectNames) *Encoder {
 	e := &Encoder{types: make([]policy.Type, len(columns)), formats: make([]int16, len(columns)), zone: style.Zone, form: style.Form,
 		names: names, charset: style.Charset}

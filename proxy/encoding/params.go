@@ -16,7 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// Parameter reads the i-th parameter of a Bind message, sent in a session's style; a nil raw is NULL. The time is what the texts now and today mean.
+// Parameter reads the i-th parameter of a Bind message, sent in a session's style; a nil raw is NULL. The time is what
+// the texts now and today mean.
 func Parameter(i int, t policy.Type, code int16, raw []byte, style Style, now time.Time) (policy.Value, *pgerror.Failure) {
 	set := style.Charset
 	if raw == nil {
@@ -102,8 +103,9 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 	return nil, pgerror.New("22P02", "invalid input syntax for a parameter")
 }
 
-// A numeric that is no number (NaN) or infinite is none that is computed with here: it stays its text, which stands in the statement as 'NaN'::numeric would, so that a
-// PostgreSQL sandbox reads it as PostgreSQL does, and what would compare a private column with it is refused.
+// A numeric that is no number (NaN) or infinite is none that is computed with here: it stays its text, which stands in
+// the statement as 'NaN'::numeric would, so that a PostgreSQL sandbox reads it as PostgreSQL does, and what would
+// compare a private column with it is refused.
 
 // unbounded is such a value as PostgreSQL writes it; empty: the text is none.
 func unbounded(s string) string {

@@ -8,7 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestWordsOfTime: a parameter that is a word names the moment at which it comes, on the client's clock; `at < $1` with now counted what was before the year 1.
+// TestWordsOfTime: a parameter that is a word names the moment at which it comes, on the client's clock; `at < $1` with
+// now counted what was before the year 1.
 func TestWordsOfTime(t *testing.T) {
 	kolkata := time.FixedZone("", 5*3600+1800)
 	now := time.Date(2026, 11, 26, 20, 0, 0, 0, time.UTC) // half past one of the 27th there
@@ -66,7 +67,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestNumericsThatAreNoNumbers: NaN and the infinities are their texts, in either format, as PostgreSQL writes them; a list has none.
+// TestNumericsThatAreNoNumbers: NaN and the infinities are their texts, in either format, as PostgreSQL writes them; a
+// list has none.
 func TestNumericsThatAreNoNumbers(t *testing.T) {
 	for _, c := range []struct {
 		code int16

@@ -94,8 +94,8 @@ func Format(codes []int16, i int) int16 {
 	return codes[i]
 }
 
-// CheckFormats refuses codes that fit neither the number of values nor the two formats there are. The words of what has the
-// formats have a gap for the number.
+// CheckFormats refuses codes that fit neither the number of values nor the two formats there are. The words of what has
+// the formats have a gap for the number.
 func CheckFormats(codes []int16, n int, what, has string) *pgerror.Failure {
 	if len(codes) > 1 && len(codes) != n {
 		return pgerror.New("08P01", fmt.Sprintf("bind message has %d %s formats but "+has, len(codes), what, n))

@@ -13,10 +13,11 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Whether those who judge log-ins elsewhere answer, for the operator's pages: the same question whoever asks, without a name or a
-// password of anybody.
+// Whether those who judge log-ins elsewhere answer, for the operator's pages: the same question whoever asks, without a
+// name or a password of anybody.
 
-// DirectoryAnswers asks a directory for the entry that says what it is (RFC 4512, 5.1). Any answer will do, a refusal too.
+// DirectoryAnswers asks a directory for the entry that says what it is (RFC 4512, 5.1). Any answer will do, a refusal
+// too.
 func DirectoryAnswers(ctx context.Context, l *policy.LDAP) error {
 	config, err := trusting(l.CA)
 	if err != nil {

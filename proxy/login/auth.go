@@ -126,9 +126,9 @@ func (a *Passwords) lookup(name string) (scram.StoredCredentials, bool) {
 	return mock, false
 }
 
-// mock makes up credentials for a name that does not exist. Names that do not exist have each shape as often as users have it, so that
-// a shape tells nothing of whether a name exists. Where the users' shapes change, that of a few such names does, and their salts with
-// it: what is seen is what a user's new password would show.
+// mock makes up credentials for a name that does not exist. Names that do not exist have each shape as often as users
+// have it, so that a shape tells nothing of whether a name exists. Where the users' shapes change, that of a few such
+// names does, and their salts with it: what is seen is what a user's new password would show.
 func (a *Passwords) mock(v *verifiers, name string) scram.StoredCredentials {
 	s := a.mockShape(v, name)
 	var salt []byte
@@ -256,8 +256,8 @@ func rejected(user string) error {
 	return pgerror.New(StateWrongPassword, fmt.Sprintf("password authentication failed for user %q", user)).Fatal()
 }
 
-// ChannelBinding is what ties a password exchange to the server's certificate. It is empty where there is no TLS, and for
-// certificates whose signature names no hash of its own (Ed25519, RSA-PSS), as clients disagree about those.
+// ChannelBinding is what ties a password exchange to the server's certificate. It is empty where there is no TLS, and
+// for certificates whose signature names no hash of its own (Ed25519, RSA-PSS), as clients disagree about those.
 func ChannelBinding(config *tls.Config, secure bool) scram.ChannelBinding {
 	if !secure || config == nil || len(config.Certificates) != 1 || config.GetCertificate != nil || config.GetConfigForClient != nil {
 		return scram.ChannelBinding{}

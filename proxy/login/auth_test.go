@@ -79,8 +79,8 @@ func TestVerifiers(t *testing.T) {
 	}
 }
 
-// TestMocksHaveTheUsersShapes: where users' verifiers differ in iterations and length of salt, names that do not exist have each shape as
-// often as users have it, keep theirs, and where a new user changes it, change the salt with it.
+// TestMocksHaveTheUsersShapes: where users' verifiers differ in iterations and length of salt, names that do not exist
+// have each shape as often as users have it, keep theirs, and where a new user changes it, change the salt with it.
 func TestMocksHaveTheUsersShapes(t *testing.T) {
 	shaped := func(name string, iterations, salt int) policy.User {
 		encode := base64.StdEncoding.EncodeToString

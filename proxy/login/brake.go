@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// Brake slows the guessing of passwords. A guess is a client's proof, and it is compared with the verifier when its turn has
-// come: after each wrong one the next of the same name from the same origin must wait twice as long, and so, later and less,
-// must the next of any name from there.
+// Brake slows the guessing of passwords. A guess is a client's proof, and it is compared with the verifier when its
+// turn has come: after each wrong one the next of the same name from the same origin must wait twice as long, and so,
+// later and less, must the next of any name from there.
 //
-// What is slowed is the comparison, one at a time, and not the exchange before it: any number of connections at once learn no
-// more than one would, and neither do clients that leave before their answer. Of those that wait for one turn a random one has
-// it, so that whoever keeps more guesses waiting, from the address of somebody else and by her name, delays her and does not
-// shut her out; from other origins nobody is delayed. A right password takes no turn from those behind it.
+// What is slowed is the comparison, one at a time, and not the exchange before it: any number of connections at once
+// learn no more than one would, and neither do clients that leave before their answer. Of those that wait for one turn
+// a random one has it, so that whoever keeps more guesses waiting, from the address of somebody else and by her name,
+// delays her and does not shut her out; from other origins nobody is delayed. A right password takes no turn from those
+// behind it.
 //
-// Memory is bounded (leastly, below), and a name is never thought to have failed less often than it has: failures by other names
-// cannot clear it.
+// Memory is bounded (leastly, below), and a name is never thought to have failed less often than it has: failures by
+// other names cannot clear it.
 type Brake struct {
 	mu      sync.Mutex
 	running map[string]int // guesses that are being made elsewhere (GuessElsewhere), by name and by origin
@@ -49,8 +50,8 @@ func NewBrake() *Brake {
 	return &Brake{names: newFailureTable(nameSteps, maxBrakeKeys), origins: newFailureTable(originSteps, maxBrakeKeys)}
 }
 
-// LocalName reports whether a host, with its port or without, is a name of this machine that no name server gives: who leads a browser here
-// by another one would read this machine's pages from it.
+// LocalName reports whether a host, with its port or without, is a name of this machine that no name server gives: who
+// leads a browser here by another one would read this machine's pages from it.
 func LocalName(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -62,7 +63,8 @@ func LocalName(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Origin is what counts as one place that clients come from: an address, and with IPv6 the network that one customer is given.
+// Origin is what counts as one place that clients come from: an address, and with IPv6 the network that one customer is
+// given.
 func Origin(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -148,10 +150,10 @@ type failures struct {
 	next  time.Time // before it nobody guesses
 }
 
-// failureTable counts failures by key in bounded memory, by lossy counting (Manku and Motwani, VLDB 2002): who is dropped for want of
-// room had at most as many failures as floor says, and whoever is not in the table is taken to have that many. So a count is never
-// below the true one, whatever else is counted. It is above it only for keys that come after a table full of others, within
-// forgetAfter: their next wrong password is slowed sooner, a right one is not.
+// failureTable counts failures by key in bounded memory, by lossy counting (Manku and Motwani, VLDB 2002): who is
+// dropped for want of room had at most as many failures as floor says, and whoever is not in the table is taken to have
+// that many. So a count is never below the true one, whatever else is counted. It is above it only for keys that come
+// after a table full of others, within forgetAfter: their next wrong password is slowed sooner, a right one is not.
 type failureTable struct {
 	steps steps
 	most  int

@@ -71,7 +71,8 @@ func TestBrake(t *testing.T) {
 	})
 }
 
-// TestGuessesAtOnce: however many connections guess at once, no more guesses are compared than one connection would have had compared.
+// TestGuessesAtOnce: however many connections guess at once, no more guesses are compared than one connection would
+// have had compared.
 func TestGuessesAtOnce(t *testing.T) {
 	const connections, within = 400, time.Minute
 	compared := func(connections int, name func(i int) string) int64 {
@@ -106,8 +107,8 @@ func TestGuessesAtOnce(t *testing.T) {
 	threats.Reached(t, "T59", "in %v one connection has %d guesses at a name compared, %d connections at once %d, and %d at %[3]d names", within, one, connections, many, names)
 }
 
-// TestOtherNamesClearNothing: failures by more names, from more origins, than are kept do not clear what is kept of one name, nor let a
-// wait end sooner.
+// TestOtherNamesClearNothing: failures by more names, from more origins, than are kept do not clear what is kept of one
+// name, nor let a wait end sooner.
 func TestOtherNamesClearNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBrake()
@@ -162,7 +163,8 @@ func TestCountsAreNeverBelow(t *testing.T) {
 	}
 }
 
-// TestNobodyIsShutOut: who keeps guesses waiting at her name, from her own address, delays her; she has her turn within few tries.
+// TestNobodyIsShutOut: who keeps guesses waiting at her name, from her own address, delays her; she has her turn within
+// few tries.
 func TestNobodyIsShutOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBrake()
@@ -200,7 +202,8 @@ func TestNobodyIsShutOut(t *testing.T) {
 	})
 }
 
-// TestBrakeKeepsShortNames: failures are kept by names that anybody may send before a password, as long as a start-up packet.
+// TestBrakeKeepsShortNames: failures are kept by names that anybody may send before a password, as long as a start-up
+// packet.
 func TestBrakeKeepsShortNames(t *testing.T) {
 	b := NewBrake()
 	long := strings.Repeat("x", maxStartupPacket)

@@ -12,9 +12,9 @@ import (
 // errOtherwise says that a name is asked for something that is no password.
 var errOtherwise = errors.New("this name does not log in with a password")
 
-// Claim is the client's side of Authenticate for who has a name and a password and no driver of her own, such as a form in a browser:
-// of carol's verifier it does SCRAM-SHA-256, to a directory's user it gives the password as it is. It returns once everything is sent
-// that can be; whether it was right, Authenticate says.
+// Claim is the client's side of Authenticate for who has a name and a password and no driver of her own, such as a form
+// in a browser: of carol's verifier it does SCRAM-SHA-256, to a directory's user it gives the password as it is. It
+// returns once everything is sent that can be; whether it was right, Authenticate says.
 func Claim(front *pgproto3.Frontend, password string) error {
 	var talk *scram.ClientConversation
 	for {

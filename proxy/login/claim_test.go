@@ -31,8 +31,8 @@ func claimed(t *testing.T, password string, server func(*pgproto3.Backend) error
 	return <-done, heard
 }
 
-// TestClaim: a form's password goes through the exchange that drivers speak, as it is where a directory asks for it, and nowhere where
-// something else is asked for.
+// TestClaim: a form's password goes through the exchange that drivers speak, as it is where a directory asks for it,
+// and nowhere where something else is asked for.
 func TestClaim(t *testing.T) {
 	for _, password := range []string{"wonderland", "p\u00e4ssw\u00f6rd", "\u2168", "with \x07 control", "x"} {
 		a := passwordsOf(t, password)

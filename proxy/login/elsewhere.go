@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Guesses that somebody else judges, as a directory does, take a network's time, and no lock may be held meanwhile. So one of a
-// name, and a few of an origin, are made at a time: as with verifiers of ours, any number of connections at once learn no more than
-// these would one after another.
+// Guesses that somebody else judges, as a directory does, take a network's time, and no lock may be held meanwhile. So
+// one of a name, and a few of an origin, are made at a time: as with verifiers of ours, any number of connections at
+// once learn no more than these would one after another.
 
 const (
 	elsewherePerOrigin = 4
 	elsewhereAgain     = 20 * time.Millisecond
 )
 
-// GuessElsewhere waits for the turn of a guess and has it judged: ok where it was right, known where somebody judged it at all. What
-// nobody judged is no failure of hers.
+// GuessElsewhere waits for the turn of a guess and has it judged: ok where it was right, known where somebody judged it
+// at all. What nobody judged is no failure of hers.
 func (b *Brake) GuessElsewhere(ctx context.Context, user, origin string, judge func(context.Context) (ok, known bool)) (ok, known bool, err error) {
 	name := of(user, origin)
 	for {

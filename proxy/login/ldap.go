@@ -25,8 +25,9 @@ func newDirectory(l *policy.LDAP) *directory {
 	return &directory{l}
 }
 
-// bind tells whether a password is that of an identity; an error says that the directory did not say either. A bind with an empty
-// password is an anonymous one, which directories accept (RFC 4513, 5.1.2): it is wrong here, and not sent.
+// bind tells whether a password is that of an identity; an error says that the directory did not say either. A bind
+// with an empty password is an anonymous one, which directories accept (RFC 4513, 5.1.2): it is wrong here, and not
+// sent.
 func (d *directory) bind(ctx context.Context, identity, password string) (bool, error) {
 	if password == "" {
 		return false, nil

@@ -20,12 +20,12 @@ type Claimant struct {
 	Opening      *Opening
 }
 
-// Authenticate has a client prove that she is the user of her start-up packet, by the method that the policy in force names for her. A
-// name that does not exist, or is disabled, is asked by one of the methods as often as users have it, and is refused whatever it
-// proves: which names exist is not seen.
+// Authenticate has a client prove that she is the user of her start-up packet, by the method that the policy in force
+// names for her. A name that does not exist, or is disabled, is asked by one of the methods as often as users have it,
+// and is refused whatever it proves: which names exist is not seen.
 //
-// An example: of {name: carol, login: ldap} the client is asked for a password in plain (the connection is TLS, or does not leave the
-// machine), and the directory is bound as uid=carol,… with it.
+// An example: of {name: carol, login: ldap} the client is asked for a password in plain (the connection is TLS, or does
+// not leave the machine), and the directory is bound as uid=carol,… with it.
 func (a *Passwords) Authenticate(ctx context.Context, back *pgproto3.Backend, c Claimant, brake *Brake) error {
 	v := a.inForce()
 	u, known := v.others[c.User]
@@ -62,7 +62,8 @@ func errUnreached(what string) error {
 	return pgerror.New("57P03", what+" does not answer: nobody can be let in by it now").WithHint("Try again; the operator's log has more.").Fatal()
 }
 
-// byLDAP asks for the password and binds the directory with it. Names that do not exist are bound too: that takes as long.
+// byLDAP asks for the password and binds the directory with it. Names that do not exist are bound too: that takes as
+// long.
 func byLDAP(ctx context.Context, back *pgproto3.Backend, c Claimant, u policy.User, known bool, d *directory, brake *Brake) error {
 	back.Send(&pgproto3.AuthenticationCleartextPassword{})
 	if err := back.Flush(); err != nil {
@@ -102,8 +103,8 @@ type unreached struct {
 func (u unreached) Error() string { return u.what + " does not answer" }
 func (u unreached) Unwrap() error { return errUnreached(u.what) }
 
-// Cause is what an operator is told of a log-in that failed because somebody else did not answer; nil for others. It holds no password
-// and no token.
+// Cause is what an operator is told of a log-in that failed because somebody else did not answer; nil for others. It
+// holds no password and no token.
 func Cause(err error) error {
 	var u unreached
 	if errors.As(err, &u) {

@@ -167,8 +167,8 @@ func (s *signer) sign(name string, more func(*x509.Certificate)) tls.Certificate
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// TestCertificates: a name that logs in by certificate is let in with a certificate of hers that the policy's signer made and that is valid,
-// and with nothing else.
+// TestCertificates: a name that logs in by certificate is let in with a certificate of hers that the policy's signer
+// made and that is valid, and with nothing else.
 func TestCertificates(t *testing.T) {
 	ours, others := newSigner(t), newSigner(t)
 	pool, err := Certificates(ours.file)
@@ -296,8 +296,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestDirectoryThatHangs: a directory that takes connections and says nothing, or is not there, lets nobody in, and tells the client what is
-// wrong; it is nobody's failure, and others log in meanwhile.
+// TestDirectoryThatHangs: a directory that takes connections and says nothing, or is not there, lets nobody in, and
+// tells the client what is wrong; it is nobody's failure, and others log in meanwhile.
 func TestDirectoryThatHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -397,8 +397,8 @@ func (p *provider) roll(t *testing.T, id string, show bool) (mint func(claims ma
 	}
 }
 
-// TestTokens: a token of the provider's, made out to us, valid and hers lets a user in, with a key that came after the start too; no other
-// token does, and a provider that is down is nobody's failure.
+// TestTokens: a token of the provider's, made out to us, valid and hers lets a user in, with a key that came after the
+// start too; no other token does, and a provider that is down is nobody's failure.
 func TestTokens(t *testing.T) {
 	provider := newProvider(t)
 	mint := provider.roll(t, "one", true)
@@ -500,7 +500,8 @@ func TestNamesThatDoNotExist(t *testing.T) {
 	}
 }
 
-// TestGuessesElsewhere: of one name one guess is judged at a time, of one origin a few, and failures are slowed as others are.
+// TestGuessesElsewhere: of one name one guess is judged at a time, of one origin a few, and failures are slowed as
+// others are.
 func TestGuessesElsewhere(t *testing.T) {
 	b := NewBrake()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

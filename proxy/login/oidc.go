@@ -18,7 +18,8 @@ import (
 
 const mechanismBearer = "OAUTHBEARER"
 
-// issuer verifies the tokens of one provider. Its keys are fetched when a token names one that is not known, so that a key may roll.
+// issuer verifies the tokens of one provider. Its keys are fetched when a token names one that is not known, so that a
+// key may roll.
 type issuer struct {
 	policy *policy.OIDC
 
@@ -146,8 +147,8 @@ func (i *issuer) refuse(back *pgproto3.Backend, user string) error {
 		WithHint("The token is missing, expired, made out to somebody else, or not this user's: dpproxy login fetches another.").Fatal()
 }
 
-// bearer reads the client's first message: a header without a channel binding or another name to act for, then key=value pairs of which
-// one is auth.
+// bearer reads the client's first message: a header without a channel binding or another name to act for, then
+// key=value pairs of which one is auth.
 func bearer(text string) (token string, ok bool) {
 	rest, ok := strings.CutPrefix(text, "n,,\x01")
 	if !ok {

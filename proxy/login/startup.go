@@ -1,9 +1,10 @@
-// Package login is how a client comes in, up to the word that she is who she says: the packets before the protocol's own, TLS among them
-// (opening.go), what a start-up packet says (this file), the password exchange (auth.go), and the time that guesses of passwords
-// take (brake.go). It knows nothing of sessions, and logs nothing.
+// Package login is how a client comes in, up to the word that she is who she says: the packets before the protocol's
+// own, TLS among them (opening.go), what a start-up packet says (this file), the password exchange (auth.go), and the
+// time that guesses of passwords take (brake.go). It knows nothing of sessions, and logs nothing.
 //
-// An example: psql opens with an SSLRequest; Opening.Next answers S, shakes hands, and returns the start-up packet that comes through
-// TLS; ParseStartup finds user, database and the variables in it; Passwords.Exchange asks for the password by SCRAM.
+// An example: psql opens with an SSLRequest; Opening.Next answers S, shakes hands, and returns the start-up packet that
+// comes through TLS; ParseStartup finds user, database and the variables in it; Passwords.Exchange asks for the
+// password by SCRAM.
 package login
 
 import (

@@ -1,7 +1,7 @@
-// Package pgerror holds what a client may see of an error: SQLSTATE, message, detail, hint and position, in the words of
-// dpproxy alone. Whatever else goes wrong becomes one constant text, so that no library's error carries a value to a client.
-// An example: SELECT 1/0 fails in the outer query with a scalar.Error of SQLSTATE 22012; Describe makes of it the Failure that
-// the session sends as ErrorResponse.
+// Package pgerror holds what a client may see of an error: SQLSTATE, message, detail, hint and position, in the words
+// of dpproxy alone. Whatever else goes wrong becomes one constant text, so that no library's error carries a value to a
+// client. An example: SELECT 1/0 fails in the outer query with a scalar.Error of SQLSTATE 22012; Describe makes of it
+// the Failure that the session sends as ErrorResponse.
 package pgerror
 
 import (
@@ -33,7 +33,8 @@ func (f *Failure) WithHint(hint string) *Failure { f.Hint = hint; return f }
 // Fatal ends the session with the error.
 func (f *Failure) Fatal() *Fatal { return &Fatal{f} }
 
-// Asked is the failure as the client of a statement sees it: with the statement's number, by which the log has more of it, if it does.
+// Asked is the failure as the client of a statement sees it: with the statement's number, by which the log has more of
+// it, if it does.
 func (f *Failure) Asked(number string) *Failure {
 	if !f.Logged && f.SQLState != "XX000" && f.SQLState != "58000" {
 		return f

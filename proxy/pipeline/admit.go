@@ -28,10 +28,11 @@ type database struct {
 	log       *slog.Logger
 }
 
-// grants are what admission has granted a statement that has private rows read, whether it finds keys, buys or asks: one of its user's slots
-// for purchases, a slot of the private database, and memory for results. It has them until its last answer is read, and what it began has ended:
-// nothing of it waits or is refused after another part was paid. A user's slot is waited for before the database's, never with one of these in hand:
-// else some could hold all of the database's and wait for their users', whose holders wait for the database's.
+// grants are what admission has granted a statement that has private rows read, whether it finds keys, buys or asks:
+// one of its user's slots for purchases, a slot of the private database, and memory for results. It has them until its
+// last answer is read, and what it began has ended: nothing of it waits or is refused after another part was paid. A
+// user's slot is waited for before the database's, never with one of these in hand: else some could hold all of the
+// database's and wait for their users', whose holders wait for the database's.
 type grants struct {
 	mu       sync.Mutex
 	holders  int                  // what goes on of the statement
@@ -119,8 +120,9 @@ func (d *database) awaitUser(ctx context.Context, x *execution) (err error) {
 	return err
 }
 
-// admit has a statement wait for a slot of the private database, if it has none yet, and then looks whether the private database can run
-// queries, and would plan these. It fails before anything is charged for what follows; kept is what an analyst is told of that.
+// admit has a statement wait for a slot of the private database, if it has none yet, and then looks whether the private
+// database can run queries, and would plan these. It fails before anything is charged for what follows; kept is what an
+// analyst is told of that.
 func (d *database) admit(ctx context.Context, x *execution, queries []rewrite.Query, kept string) error {
 	g := &x.admitted
 	g.mu.Lock()
@@ -169,7 +171,8 @@ func (d *database) admit(ctx context.Context, x *execution, queries []rewrite.Qu
 	return nil
 }
 
-// awaitDatabase waits until the private database has a slot for a statement of this user, and until it is admitted there.
+// awaitDatabase waits until the private database has a slot for a statement of this user, and until it is admitted
+// there.
 func (d *database) awaitDatabase(ctx context.Context, s *Session) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	step := s.Policy.Server.Timing.Fresh
 	done, err := d.workers.Query(ctx, s.User, step, d.backend.OnTimetable(step))
@@ -196,8 +199,8 @@ func (d *database) runQuery(ctx context.Context, x *execution, query rewrite.Que
 	return counted[0], nil
 }
 
-// runScan runs a paid query of a statement, for all measures of its scan. A query after another begins on the grid: how long what lies between them took
-// (whether an alarm's yes had to be saved) is not to show in when others' turns come.
+// runScan runs a paid query of a statement, for all measures of its scan. A query after another begins on the grid: how
+// long what lies between them took (whether an alarm's yes had to be saved) is not to show in when others' turns come.
 func (d *database) runScan(ctx context.Context, x *execution, query rewrite.Query, receipts []*ledger.Receipt) ([]privacy.Sensitive[[]privacy.Group], error) {
 	defer spans.Begin(ctx, spans.Execute, spans.Table(query.Table().Name))()
 	timing := x.Policy.Server.Timing
@@ -221,8 +224,8 @@ func (r *releases) runs(plan *plans.Plan, wanted []int) bool {
 	return r.behind(plan) || slices.ContainsFunc(wanted, func(i int) bool { return plan.Measures[i].Reads() != plans.Never })
 }
 
-// resultBytes is what the results of queries take at most, which are run one after the other: each as it comes, and once more with
-// its weights.
+// resultBytes is what the results of queries take at most, which are run one after the other: each as it comes, and
+// once more with its weights.
 func resultBytes(queries []rewrite.Query) (most int64) {
 	for _, q := range queries {
 		most = max(most, 2*backend.Reserved(q))
@@ -245,8 +248,8 @@ func (g *grants) reserve(ctx context.Context, workers *admission.Workers, step t
 	return nil
 }
 
-// queriesToPlan are those that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:
-// those of releases that grow too, which are rendered in their last step's form.
+// queriesToPlan are those that buying the wanted measures of a plan runs, which the database is asked to plan before
+// the charge: those of releases that grow too, which are rendered in their last step's form.
 func queriesToPlan(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
 	for i, q := range queries {
 		if q.Valid() && (plan.Measures[i].Reads() == plans.EachStep || slices.Contains(wanted, i)) && !slices.ContainsFunc(list, q.Beside) {

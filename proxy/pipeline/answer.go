@@ -1,11 +1,12 @@
-// Package pipeline answers one statement: it plans, prices, charges, reads, draws, saves and post-processes, and says in notices
-// and EXPLAIN what that cost and how exact it is. It is where the packages meet, and knows nothing of the wire: a Session tells
-// it who asks, a Result is what the session encodes.
+// Package pipeline answers one statement: it plans, prices, charges, reads, draws, saves and post-processes, and says
+// in notices and EXPLAIN what that cost and how exact it is. It is where the packages meet, and knows nothing of the
+// wire: a Session tells it who asks, a Result is what the session encodes.
 //
-// An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (lookup.go). answer plans
-// and renders it (compile.go), waits for a slot of its user's and one of the database's (admit.go), charges (purchase.go), draws and saves (life.go),
-// estimates the leaf's cells from the saved release (read.go), runs the outer query over them, and adds the notice
-// "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read from what is held, for free.
+// An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (lookup.go). answer
+// plans and renders it (compile.go), waits for a slot of its user's and one of the database's (admit.go), charges
+// (purchase.go), draws and saves (life.go), estimates the leaf's cells from the saved release (read.go), runs the outer
+// query over them, and adds the notice "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read
+// from what is held, for free.
 package pipeline
 
 import (
@@ -90,8 +91,8 @@ func (a *Answerer) Workers() *admission.Workers { return a.workers }
 // Drain waits until every purchase under way is saved.
 func (a *Answerer) Drain() { a.buyer.paid.Wait() }
 
-// answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice; what it finds
-// out that it was not planned by is for answerRetrying to begin again with.
+// answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice;
+// what it finds out that it was not planned by is for answerRetrying to begin again with.
 func (a *Answerer) answer(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
 	planned := spans.Begin(ctx, spans.Plan)
 	p, refusal := a.compile(ctx, x, stmt, params, l) // a Plan, and a Query of each of its measures
@@ -102,8 +103,8 @@ func (a *Answerer) answer(ctx context.Context, x *execution, stmt parse.Statemen
 	return a.answerCompiled(ctx, x, p)
 }
 
-// answerCompiled is the rest of the way, of what is planned and written: what is too dear is refused, what must be known first is answered first, for which the statement
-// is planned anew; else it is bought, read and told.
+// answerCompiled is the rest of the way, of what is planned and written: what is too dear is refused, what must be
+// known first is answered first, for which the statement is planned anew; else it is bought, read and told.
 func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled) (Result, error) {
 	if a.needsRows(p.plan) {
 		if ReadsRows(ctx); !a.inForce(x.Session) {
@@ -141,21 +142,22 @@ func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled)
 	return result, nil
 }
 
-// needsRows tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
-// and what she was told.
+// needsRows tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own
+// history and what she was told.
 func (a *Answerer) needsRows(plan *plans.Plan) bool {
 	return len(plan.Finds) > 0 || isOnline(plan) || a.releases.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held }) ||
 		slices.ContainsFunc(plan.Inner, func(in *plans.Inner) bool { return a.needsRows(in.Plan) })
 }
 
-// inForce tells whether the session's policy is still the ledger's. Another proxy may have put another one in force: under
-// this one nothing is charged any more, and what was paid before reads no rows.
+// inForce tells whether the session's policy is still the ledger's. Another proxy may have put another one in force:
+// under this one nothing is charged any more, and what was paid before reads no rows.
 func (a *Answerer) inForce(s *Session) bool {
 	digest, ruled := a.ledger.Policy()
 	return ruled && digest == s.Policy.Digest
 }
 
-// ErrPolicy refuses, before anything is charged, a statement that was planned under another policy than the ledger's: its session asks again.
+// ErrPolicy refuses, before anything is charged, a statement that was planned under another policy than the ledger's:
+// its session asks again.
 var ErrPolicy = &pgerror.Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
 
 // purchaseBurst is the time over which a user's purchases a second are counted.

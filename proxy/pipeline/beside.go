@@ -13,20 +13,25 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// The queries of a statement that buys several measures run side by side, as far as the private database has slots that nobody waits for:
+// The queries of a statement that buys several measures run side by side, as far as the private database has slots that
+// nobody waits for:
 //
 //	SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM visits WHERE minutes > 20)
 //
-// has two. (Those over one table are read in one scan, package rewrite: what follows says of queries what holds of scans.) Only the reading overlaps: they are charged together before the first of them runs, and drawn and saved one after another in the plan's
-// order, those of one scan one after another (scans), each as soon as its groups are there and those before it are saved (privacy rule 4). What is read, and what is drawn from it with which randomness,
-// is what it would be one after the other.
+// has two. (Those over one table are read in one scan, package rewrite: what follows says of queries what holds of
+// scans.) Only the reading overlaps: they are charged together before the first of them runs, and drawn and saved one
+// after another in the plan's order, those of one scan one after another (scans), each as soon as its groups are there
+// and those before it are saved (privacy rule 4). What is read, and what is drawn from it with which randomness, is
+// what it would be one after the other.
 //
-// Claim. On a grid (ADRs 36 and 45) the times tell no more of the rows than one after the other. Proof. How many run beside the first hangs on the plan
-// and on which slots are free, which become free at public moments. Each query is admitted to the timetable by itself, so that its turn still comes
-// within three steps, and returns at a public moment since its turn; the first to be drawn waits for the first query, and so on, so that what
-// follows begins at the largest of some public moments.
+// Claim. On a grid (ADRs 36 and 45) the times tell no more of the rows than one after the other. Proof. How many run
+// beside the first hangs on the plan and on which slots are free, which become free at public moments. Each query is
+// admitted to the timetable by itself, so that its turn still comes within three steps, and returns at a public moment
+// since its turn; the first to be drawn waits for the first query, and so on, so that what follows begins at the
+// largest of some public moments.
 
-// admitBeside takes slots for queries beside the first of a statement that has been admitted, and memory for their results, of what is to be had at once.
+// admitBeside takes slots for queries beside the first of a statement that has been admitted, and memory for their
+// results, of what is to be had at once.
 func (d *database) admitBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
 	if !readOnce(plan, wanted) {
 		return
@@ -62,8 +67,8 @@ func (d *database) admitBeside(ctx context.Context, x *execution, plan *plans.Pl
 	}
 }
 
-// readOnce reports whether each of the measures that are bought reads its rows when it is bought, or none: what asks its rows again and again does so
-// by itself.
+// readOnce reports whether each of the measures that are bought reads its rows when it is bought, or none: what asks
+// its rows again and again does so by itself.
 func readOnce(plan *plans.Plan, wanted []int) bool {
 	return !slices.ContainsFunc(wanted, func(i int) bool {
 		when := plan.Measures[i].Reads()
@@ -71,8 +76,8 @@ func readOnce(plan *plans.Plan, wanted []int) bool {
 	})
 }
 
-// scans puts what is bought of a plan in the order in which it is drawn: the plan's, but for measures that are read in one scan, which stand together
-// where the first of them does. So no scan's result waits for another scan.
+// scans puts what is bought of a plan in the order in which it is drawn: the plan's, but for measures that are read in
+// one scan, which stand together where the first of them does. So no scan's result waits for another scan.
 func scans(queries []rewrite.Query, wanted []int) []int {
 	var order []int
 	for k, i := range wanted {
@@ -89,7 +94,8 @@ func scans(queries []rewrite.Query, wanted []int) []int {
 	return order
 }
 
-// trueCounts are what is counted for a measure: groups waits for it, or is nil if nothing is; over says that it is drawn from.
+// trueCounts are what is counted for a measure: groups waits for it, or is nil if nothing is; over says that it is
+// drawn from.
 type trueCounts struct {
 	groups func() (privacy.Sensitive[[]privacy.Group], error)
 	over   func()
@@ -104,8 +110,8 @@ type scanned struct {
 	over     func()
 }
 
-// readBeside runs the queries of the receipts that a statement has. rows are those of the kth of what is wanted, each taken once, in the order of scans:
-// so many queries run, or wait to be drawn from, as the statement has slots.
+// readBeside runs the queries of the receipts that a statement has. rows are those of the kth of what is wanted, each
+// taken once, in the order of scans: so many queries run, or wait to be drawn from, as the statement has slots.
 func (d *database) readBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, outcomes []ledger.Outcome) (rows func(k int) trueCounts) {
 	var run []*scanned
 	of := make([]*scanned, len(wanted))
@@ -148,7 +154,8 @@ func (d *database) readBeside(ctx context.Context, x *execution, plan *plans.Pla
 	}
 }
 
-// start runs scans side by side, in so many slots, each of which is free again when all measures of its scan are drawn from.
+// start runs scans side by side, in so many slots, each of which is free again when all measures of its scan are drawn
+// from.
 func (d *database) start(ctx context.Context, run []*scanned, slots int) {
 	free := make(chan struct{}, slots)
 	begin := make([]func(), len(run))

@@ -18,8 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// compile plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
-// for free, also where keys stand in for those to be found.
+// compile plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is
+// refused for free, also where keys stand in for those to be found.
 func (a *Answerer) compile(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (r compiled, refusal *refuse.Refusal) {
 	x.plannedBy(l.held)
 	if r, refusal = a.compileQuickly(ctx, x.Session, l); r.plan != nil {
@@ -91,7 +91,8 @@ func leafBytes(plan *plans.Plan) (bytes int64) {
 	return bytes
 }
 
-// planContext is what the plan may depend on: the policy, her settings, her holdings, what was bought before it; and what ends it.
+// planContext is what the plan may depend on: the policy, her settings, her holdings, what was bought before it; and
+// what ends it.
 func (a *Answerer) planContext(ctx context.Context, s *Session, first prior) reuse.Context {
 	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Answers: first.answers, Now: a.ledger.Now()}
 	if s.Dataset != nil {
@@ -113,8 +114,9 @@ func (a *Answerer) planContext(ctx context.Context, s *Session, first prior) reu
 	return c
 }
 
-// planningLimits are what planning one statement may take by the policy: its bytes, and so many steps as a core does in its
-// processor time, which are counted and not measured, so that what is refused does not depend on the machine's load.
+// planningLimits are what planning one statement may take by the policy: its bytes, and so many steps as a core does in
+// its processor time, which are counted and not measured, so that what is refused does not depend on the machine's
+// load.
 func planningLimits(p *policy.Policy) reuse.Limits {
 	l := reuse.DefaultLimits
 	if p != nil && p.Server.Limits.StatementCPU > 0 {

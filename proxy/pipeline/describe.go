@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// What a statement would answer, for who asks before it is run: the Describe of a driver, for whom SELECT sex, count(*) FROM people WHERE age > $1 GROUP BY sex
-// has the parameter $1 of type integer, and the columns sex and count.
+// What a statement would answer, for who asks before it is run: the Describe of a driver, for whom SELECT sex, count(*)
+// FROM people WHERE age > $1 GROUP BY sex has the parameter $1 of type integer, and the columns sex and count.
 
 // explainColumn is the one column of EXPLAIN.
 func explainColumn(t policy.Type) []plans.OutColumn {
@@ -81,8 +81,8 @@ func withBoundColumns(columns []plans.OutColumn) []plans.OutColumn {
 	return out
 }
 
-// askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
-// without rows.
+// askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand
+// there without rows.
 func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (plans.Description, *refuse.Refusal) {
 	plan, columns, refusal := a.describedPlan(ctx, s, stmt, d, c)
 	if refusal != nil {
@@ -107,8 +107,8 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 	return d, nil
 }
 
-// describedPlan is the plan of a described statement, and its columns. Its parameters have got the types that its outer query
-// gives them, and those of its sub-queries that are answered first.
+// describedPlan is the plan of a described statement, and its columns. Its parameters have got the types that its outer
+// query gives them, and those of its sub-queries that are answered first.
 func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (*plans.Plan, []sandbox.Column, *refuse.Refusal) {
 	stmt.ParamTypes = d.Params // those that the client gave are among them
 	for {
@@ -123,8 +123,8 @@ func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Sta
 	}
 }
 
-// settled has the sandbox bind a plan, after those that are answered first, and reports whether it found types that were
-// not known.
+// settled has the sandbox bind a plan, after those that are answered first, and reports whether it found types that
+// were not known.
 func (o *outside) settled(ctx context.Context, s *Session, plan *plans.Plan, params []policy.Type) (
 	columns []sandbox.Column, any bool, refusal *refuse.Refusal,
 ) {

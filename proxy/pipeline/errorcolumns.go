@@ -20,13 +20,15 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// leastRedraws and mostRedraws bound the number of times that the outer query is run again on noise drawn afresh around the released values.
+// leastRedraws and mostRedraws bound the number of times that the outer query is run again on noise drawn afresh around
+// the released values.
 const (
 	leastRedraws = 200
 	mostRedraws  = 2000
 )
 
-// redrawsFor is the number of redraws for a share of the values, so that each end leaves one out at least; 0: it would be too many, and the bounds are NULL.
+// redrawsFor is the number of redraws for a share of the values, so that each end leaves one out at least; 0: it would
+// be too many, and the bounds are NULL.
 func redrawsFor(share float64) int {
 	n := math.Ceil(2/(1-share)-1e-9) - 1
 	if !(n <= mostRedraws) {
@@ -35,11 +37,11 @@ func redrawsFor(share float64) int {
 	return max(leastRedraws, int(n))
 }
 
-// withErrors gives each noisy column x two more, x_low and x_high, and puts the bounds of what dp.low and dp.high are asked of in its
-// place. What is counts and sums times constants takes its half-width. Another
-// computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
-// bootstrap, which is post-processing, and the same whenever it is made of the same releases. Rows of a redraw are matched by their columns without noise; where those do not
-// tell rows apart, or a row is seldom there, the bounds are NULL.
+// withErrors gives each noisy column x two more, x_low and x_high, and puts the bounds of what dp.low and dp.high are
+// asked of in its place. What is counts and sums times constants takes its half-width. Another computed column takes
+// the quantiles of its values over redraws of the noise around the released values: a parametric bootstrap, which is
+// post-processing, and the same whenever it is made of the same releases. Rows of a redraw are matched by their columns
+// without noise; where those do not tell rows apart, or a row is seldom there, the bounds are NULL.
 func (r *reader) withErrors(ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
 	plan, rows := p.plan, released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
@@ -94,16 +96,16 @@ func errorColumns(plan *plans.Plan) []sandbox.Column {
 	return out
 }
 
-// needsRedraws: what is computed from a choice or by an online release has no error bars, since noise around it cannot be
-// drawn afresh. What is read from counts, such as a quantile from a range release, has.
+// needsRedraws: what is computed from a choice or by an online release has no error bars, since noise around it cannot
+// be drawn afresh. What is read from counts, such as a quantile from a range release, has.
 func needsRedraws(plan *plans.Plan) bool {
 	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
 		return c.Noisy && !hasBar(c) && (plan.ErrorColumns || c.Bound != plans.Unbounded)
 	})
 }
 
-// redrawn is the randomness of the redraws by measure. It follows from the release alone, so that an answer has the same bounds whenever it is asked for; what is
-// drawn around released values protects nothing.
+// redrawn is the randomness of the redraws by measure. It follows from the release alone, so that an answer has the
+// same bounds whenever it is asked for; what is drawn around released values protects nothing.
 func redrawn(plan *plans.Plan, ids []int64) []io.Reader {
 	streams := make([]io.Reader, len(plan.Measures))
 	for i := range plan.Measures {
@@ -195,10 +197,11 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 	return out
 }
 
-// quantiles are the two ends of a column's redrawn values between which another draw lies with probability share at least. Of n values the k-th from either end do where
-// 2k ≤ (n+1)(1−share), since each of n+1 draws is as likely as the others to be the last one. A redraw that gave NULL, such as an average over a count
-// that came out within its own error, may be beyond either end and counts as beyond both. NULL where more such redraws than an end leaves
-// out are among them, where rows could not be told apart, or where fewer than half of the redraws hold the row.
+// quantiles are the two ends of a column's redrawn values between which another draw lies with probability share at
+// least. Of n values the k-th from either end do where 2k ≤ (n+1)(1−share), since each of n+1 draws is as likely as the
+// others to be the last one. A redraw that gave NULL, such as an average over a count that came out within its own
+// error, may be beyond either end and counts as beyond both. NULL where more such redraws than an end leaves out are
+// among them, where rows could not be told apart, or where fewer than half of the redraws hold the row.
 func quantiles(t policy.Type, drawn [][]policy.Value, column int, share float64) (policy.Value, policy.Value) {
 	beyond := int(math.Floor(float64(len(drawn)+1)*(1-share)/2+1e-9)) - 1 // at each end
 	if len(drawn) < redrawsFor(share)/2 || beyond < 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestEndsOfRedraws: of two hundred redraws each end leaves four out, between which nineteen of twenty further draws lie. NULL may lie beyond either, so that it uses up one of both.
+// TestEndsOfRedraws: of two hundred redraws each end leaves four out, between which nineteen of twenty further draws
+// lie. NULL may lie beyond either, so that it uses up one of both.
 func TestEndsOfRedraws(t *testing.T) {
 	ends := func(unknown, twice int) (low, high policy.Value) {
 		var drawn [][]policy.Value

@@ -16,8 +16,8 @@ import (
 //
 //	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
 //
-// the average is bought and answered first, and the statement is planned again with it: that is in prior by then, and what admission has granted
-// for the average serves the count as well.
+// the average is bought and answered first, and the statement is planned again with it: that is in prior by then, and
+// what admission has granted for the average serves the count as well.
 type execution struct {
 	*Session
 	text     string // of the statement, for the operator; empty: it is none
@@ -31,7 +31,8 @@ type execution struct {
 	charged privacy.Cost // all that it has been charged
 }
 
-// prior is what a statement has bought before it is planned to the end: keys that nobody declared, and answers of sub-queries.
+// prior is what a statement has bought before it is planned to the end: keys that nobody declared, and answers of
+// sub-queries.
 type prior struct {
 	cost    privacy.Cost
 	answers map[string]*plans.Answer // of sub-queries, by their keys; never changed, but replaced
@@ -64,7 +65,8 @@ func (x *execution) chargedSoFar() privacy.Cost {
 	return x.charged
 }
 
-// Pace is what a statement tells the grid on which its answer leaves (ADRs 36 and 45). A context without one keeps to none.
+// Pace is what a statement tells the grid on which its answer leaves (ADRs 36 and 45). A context without one keeps to
+// none.
 type Pace struct {
 	ReadsRows func() // private rows are read
 	AwaitGrid func() // a clock may be asked, whose time is in the answer: waits for the grid if rows were read
@@ -77,7 +79,8 @@ func WithPace(ctx context.Context, p Pace) context.Context {
 	return context.WithValue(ctx, paceKey{}, p)
 }
 
-// ReadsRows says that private rows are read for what this context belongs to. Whoever calls it decides by public things.
+// ReadsRows says that private rows are read for what this context belongs to. Whoever calls it decides by public
+// things.
 func ReadsRows(ctx context.Context) {
 	if p, ok := ctx.Value(paceKey{}).(Pace); ok {
 		p.ReadsRows()
@@ -91,14 +94,15 @@ func awaitGrid(ctx context.Context) {
 	}
 }
 
-// What a statement costs may change between EXPLAIN and the statement: a policy is reloaded, a release is revoked, another session of hers
-// refines one. SET dp.max_cost = 0.1 has it refused then, before anything of it is charged: who was shown a price pays that or less
-// (docs/adr/0134). It looks at the plan, so that it depends on what the price depends on, and on nothing else.
+// What a statement costs may change between EXPLAIN and the statement: a policy is reloaded, a release is revoked,
+// another session of hers refines one. SET dp.max_cost = 0.1 has it refused then, before anything of it is charged: who
+// was shown a price pays that or less (docs/adr/0134). It looks at the plan, so that it depends on what the price
+// depends on, and on nothing else.
 //
 //	SET dp.max_cost = 0; SELECT count(*) FROM people   -- answered if it is free, and else not
 
-// tooDear is the error of a plan that costs more than the session lets it, together with what was bought first for it. A cost is in ρ
-// where it names ρ, and else in ε, as amounts are in dp.budget. δ is bounded by dp.delta.
+// tooDear is the error of a plan that costs more than the session lets it, together with what was bought first for it.
+// A cost is in ρ where it names ρ, and else in ε, as amounts are in dp.budget. δ is bounded by dp.delta.
 func tooDear(x *execution, cost privacy.Cost) error {
 	if x.Settings.MaxCost == nil || cost.IsZero() {
 		return nil

@@ -37,8 +37,8 @@ type explanation struct {
 	Notes      []string          `json:"Notes,omitempty"`
 }
 
-// planNode is what pgAdmin, DBeaver and their kin read of a node when they draw the tree of EXPLAIN (FORMAT JSON): the names are
-// PostgreSQL's, a cost is ε or ρ, and rows are those that the policy's domains allow.
+// planNode is what pgAdmin, DBeaver and their kin read of a node when they draw the tree of EXPLAIN (FORMAT JSON): the
+// names are PostgreSQL's, a cost is ε or ρ, and rows are those that the policy's domains allow.
 type planNode struct {
 	Type         string      `json:"Node Type"`
 	Relationship string      `json:"Parent Relationship,omitempty"`
@@ -416,7 +416,8 @@ func (e explanation) lines() []string {
 	return out
 }
 
-// sent is a query as EXPLAIN shows it, with its arguments: lists of many numbers by their first ones. What is looked up beside other columns goes to the database as such lists (docs/adr/0146), of 80,000 numbers
+// sent is a query as EXPLAIN shows it, with its arguments: lists of many numbers by their first ones. What is looked up
+// beside other columns goes to the database as such lists (docs/adr/0146), of 80,000 numbers
 //
 //	'[3,7,12,13,21,22,30,31, … 80000 numbers]'
 func sent(q rewrite.Query) (sql string, args []any) {

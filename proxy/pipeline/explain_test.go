@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestLongListsAreShortened: EXPLAIN shows lists of many numbers by their first ones, with how many there are; others, and all else, as they are sent.
+// TestLongListsAreShortened: EXPLAIN shows lists of many numbers by their first ones, with how many there are; others,
+// and all else, as they are sent.
 func TestLongListsAreShortened(t *testing.T) {
 	numbers := func(n int, sep string) string { return strings.TrimSuffix(strings.Repeat("17"+sep, n), sep) }
 	for text, want := range map[string]string{

@@ -32,8 +32,8 @@ func (a *Answerer) findKeys(ctx context.Context, x *execution, plan *plans.Plan)
 	return errPlanAnew
 }
 
-// unanswered tells the cost of a statement that is not answered after all: keys were found for what does not fit the cap, or is too much for
-// one answer, or something that was paid for was not drawn or saved.
+// unanswered tells the cost of a statement that is not answered after all: keys were found for what does not fit the
+// cap, or is too much for one answer, or something that was paid for was not drawn or saved.
 func (a *Answerer) unanswered(ctx context.Context, x *execution) Result {
 	charged := x.chargedSoFar()
 	if charged.IsZero() {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// holdingsIndex keeps the planner's inventory of each user and dataset. The ledger hands out one immutable list for them;
-// when that is longer, what is new is added, and when something has gone from it, the inventory is made anew.
+// holdingsIndex keeps the planner's inventory of each user and dataset. The ledger hands out one immutable list for
+// them; when that is longer, what is new is added, and when something has gone from it, the inventory is made anew.
 type holdingsIndex struct{ byUser sync.Map }
 
 // heldIndex is the inventory of one user and dataset.
@@ -61,7 +61,8 @@ func (h *heldIndex) of(releases []ledger.Release) *reuse.Index {
 	return next.inventory
 }
 
-// hasGrown tells whether a list is another with more behind it, as the ledger makes it of what is bought: for all else it makes a new one.
+// hasGrown tells whether a list is another with more behind it, as the ledger makes it of what is bought: for all else
+// it makes a new one.
 func hasGrown(before, now []ledger.Release) bool {
 	return len(before) > 0 && len(before) <= len(now) && &before[0] == &now[0]
 }

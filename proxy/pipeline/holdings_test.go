@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
-// TestHoldingsOfALaterVersion: a release by a strategy that this version does not know is left out, the others are found,
-// the most exact first, whatever their strategies.
+// TestHoldingsOfALaterVersion: a release by a strategy that this version does not know is left out, the others are
+// found, the most exact first, whatever their strategies.
 func TestHoldingsOfALaterVersion(t *testing.T) {
 	noise := func(num int64) mechanisms.Noise {
 		return mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: num, Den: 1}
@@ -34,8 +34,8 @@ func TestHoldingsOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestHoldingsThatWereWithdrawn: what is gone from the list is not found any more, be it the last that was in it, and what comes
-// after it is.
+// TestHoldingsThatWereWithdrawn: what is gone from the list is not found any more, be it the last that was in it, and
+// what comes after it is.
 func TestHoldingsThatWereWithdrawn(t *testing.T) {
 	release := func(id int64) ledger.Release {
 		return ledger.Release{ID: id, Item: ledger.Item{Digest: ledger.Digest{7}, Table: "public.people", Spec: mechanisms.Spec{Counters: 1, Cells: 64,
@@ -62,7 +62,8 @@ func TestHoldingsThatWereWithdrawn(t *testing.T) {
 	}
 }
 
-// TestHoldingsThatGrow: of a list that grows where it lies what is new alone is looked at, and what is refined since is found no more.
+// TestHoldingsThatGrow: of a list that grows where it lies what is new alone is looked at, and what is refined since is
+// found no more.
 func TestHoldingsThatGrow(t *testing.T) {
 	release := func(id int64) ledger.Release {
 		return ledger.Release{ID: id, Item: ledger.Item{Digest: ledger.Digest{7}, Table: "public.people", Spec: mechanisms.Spec{Counters: 1, Cells: 64,

@@ -15,15 +15,16 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// What a statement needs before it can be planned to the end is bought first: answers of sub-queries in its conditions (ADR 117), and keys of
-// columns whose values nobody declared. Then it is planned anew, with them. Of
+// What a statement needs before it can be planned to the end is bought first: answers of sub-queries in its conditions
+// (ADR 117), and keys of columns whose values nobody declared. Then it is planned anew, with them. Of
 //
 //	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
 //
 // the first time round buys the average, the second time the count.
 
-// answerFirst buys what comes first, if the budget holds the whole statement, and says so by errPlanAnew. Nothing of the statement is charged before all of it has
-// been planned, rendered and tried; from then on what is charged is saved and stays hers, whatever becomes of the rest.
+// answerFirst buys what comes first, if the budget holds the whole statement, and says so by errPlanAnew. Nothing of
+// the statement is charged before all of it has been planned, rendered and tried; from then on what is charged is saved
+// and stays hers, whatever becomes of the rest.
 func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) error {
 	plan, free := r.plan, false
 	for _, in := range plan.Inmost() { // whatever the budget holds: what is left to buy is known, or nothing, once these are answered
@@ -55,7 +56,8 @@ func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) er
 	return errPlanAnew
 }
 
-// answerInner answers one sub-query, which waits for nothing, and keeps what was released for the rest of its statement.
+// answerInner answers one sub-query, which waits for nothing, and keeps what was released for the rest of its
+// statement.
 func (a *Answerer) answerInner(ctx context.Context, x *execution, key string, r compiled) error {
 	bought, err := a.buyer.buy(ctx, x, r.plan, r.queries)
 	x.prior.cost = bought.charged
@@ -115,8 +117,8 @@ func cameTo(answer *plans.Answer) string {
 	return ", " + policy.FormatValue(answer.Columns[0].Type, answer.Rows[0][0])
 }
 
-// compileInner does for sub-queries what compile does for a statement: it writes their SQL, has the sandbox try what stands above them, and finds how exact they
-// will be.
+// compileInner does for sub-queries what compile does for a statement: it writes their SQL, has the sandbox try what
+// stands above them, and finds how exact they will be.
 func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Plan, list map[string]compiled) (refusal *refuse.Refusal) {
 	for _, in := range plan.Inner {
 		r := compiled{plan: in.Plan}
@@ -138,7 +140,8 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 	return nil
 }
 
-// foreseen plans a statement for EXPLAIN: sub-queries that are free are answered, so that what stands around them is planned as it will be.
+// foreseen plans a statement for EXPLAIN: sub-queries that are free are answered, so that what stands around them is
+// planned as it will be.
 func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (plan *plans.Plan, refusal *refuse.Refusal) {
 	x := newExecution(s, "") // which buys nothing
 	defer x.admitted.done()

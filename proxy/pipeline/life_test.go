@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestChoicesEndOnAStep: what takes longer or shorter by what the rows are, beside the query itself, ends at a step of its own,
-// whatever comes of it; noise on counts takes the same whatever they are, and is not held.
+// TestChoicesEndOnAStep: what takes longer or shorter by what the rows are, beside the query itself, ends at a step of
+// its own, whatever comes of it; noise on counts takes the same whatever they are, and is not held.
 func TestChoicesEndOnAStep(t *testing.T) {
 	const step = 100 * time.Millisecond
 	for name, m := range map[string]*plans.Measure{

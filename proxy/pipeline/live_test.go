@@ -53,8 +53,8 @@ func (l *stepping) Extend(_ context.Context, user string, _ int64, _ []byte) err
 	return nil
 }
 
-// TestStepsAreHersWhoAsks: a run that one member of a group has opened goes on when she has left the group: a yes is a step of the
-// member who asks.
+// TestStepsAreHersWhoAsks: a run that one member of a group has opened goes on when she has left the group: a yes is a
+// step of the member who asks.
 func TestStepsAreHersWhoAsks(t *testing.T) {
 	spec, err := mechanisms.NewAlarm(mechanisms.AlarmFor(2, mechanisms.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}))
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// lookup is a statement that is asked, with what is remembered of it (remembered.go). It is looked up once, before anything else is done for it.
+// lookup is a statement that is asked, with what is remembered of it (remembered.go). It is looked up once, before
+// anything else is done for it.
 type lookup struct {
 	lifted    parse.Lifted
 	held      []ledger.Release
@@ -43,9 +44,9 @@ func (a *Answerer) lookUp(s *Session, stmt parse.Statement, params []policy.Valu
 	return l
 }
 
-// appendStatement adds what an answer depends on besides the policy, the holdings and the values of parameters: what is asked of which dataset, with which
-// types of parameters and settings, its literals read how, over which copies of the public tables. When they were read is left out: what hangs on the time
-// is not kept.
+// appendStatement adds what an answer depends on besides the policy, the holdings and the values of parameters: what is
+// asked of which dataset, with which types of parameters and settings, its literals read how, over which copies of the
+// public tables. When they were read is left out: what hangs on the time is not kept.
 func appendStatement(b []byte, s *Session, asked string, stmt *parse.Statement, copies int64) []byte {
 	types := stmt.ParamTypes
 	text := func(t string) {
@@ -142,8 +143,9 @@ func (a *Answerer) plan(ctx context.Context, x *execution, stmt parse.Statement,
 	return p, nil
 }
 
-// quickly is the plan of a statement that is read in microseconds from what is held already, asked before or not; nil: it takes a slot of
-// its user's to plan it, or to read it. What it takes is bounded by the template: one row, of one sum of the cells of one release.
+// quickly is the plan of a statement that is read in microseconds from what is held already, asked before or not; nil:
+// it takes a slot of its user's to plan it, or to read it. What it takes is bounded by the template: one row, of one
+// sum of the cells of one release.
 func (a *Answerer) quickly(l *lookup) *plans.Plan {
 	if l.template == nil {
 		return nil

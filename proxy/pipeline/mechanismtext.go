@@ -52,8 +52,9 @@ func countsText(s mechanisms.Spec, k *mechanisms.Counts, cost privacy.Cost, c me
 // maxMarginals is how many marginals are named.
 const maxMarginals = 8
 
-// marginalsText names the marginals of a cube that are observed, and their noise: what is drawn is of one size, and a marginal
-// of which more is to be known is multiplied by its weight before. Residuals are weighted as well, which says nothing by itself.
+// marginalsText names the marginals of a cube that are observed, and their noise: what is drawn is of one size, and a
+// marginal of which more is to be known is multiplied by its weight before. Residuals are weighted as well, which says
+// nothing by itself.
 func marginalsText(m *plans.Measure) string {
 	c, names := m.Spec.Counts(), attributeNames(m)
 	var texts []string

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
-// mixedValue reads a row from several releases: the weighted sum of what each says, exact, and then rounded, the half away
-// from zero.
+// mixedValue reads a row from several releases: the weighted sum of what each says, exact, and then rounded, the half
+// away from zero.
 func mixedValue(row []plans.Term, readings []reading) int64 {
 	sum := new(big.Rat)
 	for _, t := range row {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// TestMostlyNoise: an answer of which at least half of the values are within their own error says so, of the worst column; one that is clear,
-// or has its bounds beside it, or is computed, does not.
+// TestMostlyNoise: an answer of which at least half of the values are within their own error says so, of the worst
+// column; one that is clear, or has its bounds beside it, or is computed, does not.
 func TestMostlyNoise(t *testing.T) {
 	count := plans.OutColumn{Name: "n", Noisy: true, Error: &mechanisms.Error{HalfWidth: 490}}
 	sum := plans.OutColumn{Name: "s", Noisy: true, Off: big.NewRat(49001, 100)}

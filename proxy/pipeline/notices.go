@@ -16,8 +16,9 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
-// own account, never on a true value; what is said of the values that are sent is added to them (mostlyNoise).
+// notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the
+// analyst's own account, never on a true value; what is said of the values that are sent is added to them
+// (mostlyNoise).
 func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought purchase) []Notice {
 	plan, found := p.plan, x.prior.cost
 	public := publicParts(plan)
@@ -52,8 +53,8 @@ func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought
 	return []Notice{n}
 }
 
-// dated adds of which moment the rows are that were counted, where those are a snapshot's: "cost ε 0.1; …; as of 2026-11-23 02:00 UTC".
-// The releases are those of an answer that has just been made of them.
+// dated adds of which moment the rows are that were counted, where those are a snapshot's: "cost ε 0.1; …; as of
+// 2026-11-23 02:00 UTC". The releases are those of an answer that has just been made of them.
 func (r *reader) dated(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
 	var moments []string
 	for i, m := range plan.Measures {
@@ -115,7 +116,8 @@ func freeOf(plan *plans.Plan) string {
 	return "free: answered from " + strings.Join(names, ", ") + ", which you have paid for"
 }
 
-// unlessNearer says when a release does not answer what it could: a question gets the least error that its ε buys (docs/adr/0189).
+// unlessNearer says when a release does not answer what it could: a question gets the least error that its ε buys
+// (docs/adr/0189).
 func unlessNearer(m *plans.Measure) string {
 	if m.Declared != nil && m.Declared.Insist || mechanisms.Is[*mechanisms.Synthetic](m.Spec) {
 		return ""
@@ -157,8 +159,8 @@ func percent(c mechanisms.Confidence) string {
 	return strconv.FormatFloat(100*c.Float(), 'g', 10, 64) + " %"
 }
 
-// leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of the
-// computed values themselves. A sum's is told in the units of what is summed, the largest of several.
+// leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of
+// the computed values themselves. A sum's is told in the units of what is summed, the largest of several.
 func leafErrorText(plan *plans.Plan, at string) string {
 	var widest int64 = -1
 	var sums *big.Rat
@@ -197,8 +199,8 @@ func leafErrorText(plan *plans.Plan, at string) string {
 	return "computed from " + strings.Join(from, " and ") + " " + at + " each " + of
 }
 
-// errorParts say how exact an answer will be. They take time, to find half-widths, and belong to planning: what takes too much is
-// refused before the charge.
+// errorParts say how exact an answer will be. They take time, to find half-widths, and belong to planning: what takes
+// too much is refused before the charge.
 func errorParts(plan *plans.Plan) (parts []string) {
 	if len(plan.Measures) == 0 {
 		return nil
@@ -269,8 +271,8 @@ func figure(x *big.Rat) string {
 	return new(big.Rat).Quo(new(big.Rat).SetInt(up), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))).FloatString(decimals)
 }
 
-// computedText says where the error of columns is shown that are computed from several counts or sums, beside columns whose
-// error the notice tells: it is not theirs.
+// computedText says where the error of columns is shown that are computed from several counts or sums, beside columns
+// whose error the notice tells: it is not theirs.
 func computedText(plan *plans.Plan) string {
 	computed := 0
 	for _, c := range plan.Columns {
@@ -294,12 +296,14 @@ func computedText(plan *plans.Plan) string {
 	return "; SET dp.error_columns = on shows that of computed columns"
 }
 
-// An answer that is mostly noise says so: SELECT city, sum(spent) FROM orders GROUP BY 1 at a small ε may be off by 490 in each row, while
-// the rows shown are near 34. The note is made of the rows that are sent and of the plan's half-widths, so it says nothing that who reads
-// both could not say herself; it is no part of what an answer costs or of whether there is one.
+// An answer that is mostly noise says so: SELECT city, sum(spent) FROM orders GROUP BY 1 at a small ε may be off by 490
+// in each row, while the rows shown are near 34. The note is made of the rows that are sent and of the plan's
+// half-widths, so it says nothing that who reads both could not say herself; it is no part of what an answer costs or
+// of whether there is one.
 
-// mostlyNoise tells of the column that is most lost in its noise, where at least half of the values shown are no further from zero than they may be
-// off; "" where there is none. What is computed from several counts has no half-width of its own, and rows with bounds beside them show theirs.
+// mostlyNoise tells of the column that is most lost in its noise, where at least half of the values shown are no
+// further from zero than they may be off; "" where there is none. What is computed from several counts has no
+// half-width of its own, and rows with bounds beside them show theirs.
 func mostlyNoise(plan *plans.Plan, rows sandbox.Rows) string {
 	if len(rows.Columns) != len(plan.Columns) {
 		return ""

@@ -98,8 +98,8 @@ func scoreText(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// pickErrors says how far the chosen columns of a plan are off, each text once, and of equal errors in rank the one that is
-// the most in values.
+// pickErrors says how far the chosen columns of a plan are off, each text once, and of equal errors in rank the one
+// that is the most in values.
 func pickErrors(plan *plans.Plan, at string) []string {
 	var lines []string
 	type said struct{ line, steps int }

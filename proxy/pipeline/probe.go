@@ -17,10 +17,11 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// A query may fail whatever is released: by its constants, to_char(n, '9.9.9') on each row that there is, or by what it takes of
-// the processor and of memory. It is run before the charge over leaves that have the public keys and made-up numbers of several
-// magnitudes: the first that it does not fail on is enough, and what fails by a value on all of them, with one SQLSTATE, is taken
-// to fail on all there are. Nothing in it is private, so that what is refused tells nothing.
+// A query may fail whatever is released: by its constants, to_char(n, '9.9.9') on each row that there is, or by what it
+// takes of the processor and of memory. It is run before the charge over leaves that have the public keys and made-up
+// numbers of several magnitudes: the first that it does not fail on is enough, and what fails by a value on all of
+// them, with one SQLSTATE, is taken to fail on all there are. Nothing in it is private, so that what is refused tells
+// nothing.
 //
 //	SELECT k, to_char(n, '9.9.9') FROM leaf_1   fails on all
 //	SELECT k, 100 / n FROM leaf_1               fails on the zeros
@@ -52,8 +53,8 @@ func (o *outside) probe(ctx context.Context, s *Session, plan *plans.Plan, above
 	return first
 }
 
-// probeWith runs an outer query over leaves of numbers of one magnitude, in processor time of its own. It returns nil if the
-// query does not fail there, and final if no other magnitude is to be tried: the query takes more than it may.
+// probeWith runs an outer query over leaves of numbers of one magnitude, in processor time of its own. It returns nil
+// if the query does not fail there, and final if no other magnitude is to be tried: the query takes more than it may.
 func (o *outside) probeWith(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, about int64) (refusal *refuse.Refusal, final bool) {
 	tables := make([]sandbox.Table, 0, len(plan.Leaves))
 	for _, leaf := range plan.Leaves {

@@ -25,7 +25,8 @@ type publicCopy struct {
 	made    map[string]any
 }
 
-// holds tells whether the rows have just a table's columns, in its order: a session may still ask under a policy in which a table of this name has others.
+// holds tells whether the rows have just a table's columns, in its order: a session may still ask under a policy in
+// which a table of this name has others.
 func (c publicCopy) holds(t *policy.Table) bool {
 	return slices.EqualFunc(c.columns, t.Columns, func(a, b *policy.Column) bool {
 		return a.Name == b.Name && a.Source == b.Source && a.Type == b.Type && a.Typmod == b.Typmod && a.Blanks == b.Blanks
@@ -105,8 +106,9 @@ func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandb
 	})}
 }
 
-// copiesFor are the public tables that a plan's outer query reads, as they are now, before anything is charged: a policy that comes into force afterwards, or a
-// fresh copy, changes nothing of the answer. The sandbox is given them with the query, and takes its own where these are the same.
+// copiesFor are the public tables that a plan's outer query reads, as they are now, before anything is charged: a
+// policy that comes into force afterwards, or a fresh copy, changes nothing of the answer. The sandbox is given them
+// with the query, and takes its own where these are the same.
 func (p *PublicRows) copiesFor(plan *plans.Plan) (list []sandbox.Table) {
 	for _, r := range plan.Outer.Relations {
 		if r.Public == nil || slices.ContainsFunc(list, func(t sandbox.Table) bool { return t.Schema == r.Public.Schema && t.Name == r.Public.Name }) {

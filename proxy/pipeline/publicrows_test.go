@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestKeptOfACopy: what was made of a copy of a public table is found as long as that copy is the table's, and what comes too late is
-// not kept for the next one.
+// TestKeptOfACopy: what was made of a copy of a public table is found as long as that copy is the table's, and what
+// comes too late is not kept for the next one.
 func TestKeptOfACopy(t *testing.T) {
 	p, table := &PublicRows{}, &policy.Table{Name: "part", Dataset: &policy.Dataset{ID: "shop"}}
 	one := [][]policy.Value{{int64(1)}}

@@ -19,8 +19,9 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
-// them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid for is free.
+// Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for
+// all of them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid
+// for is free.
 func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (privacy.Cost, error) {
 	bought, err := a.buyAhead(ctx, p, user, plan)
 	return bought.charged, err
@@ -33,8 +34,8 @@ type Drawn struct {
 	AsOf  time.Time // of the snapshot that it is of; zero: its rows were read live
 }
 
-// Measured buys the measures of a plan as Purchase does, and hands out what was drawn for each. With an error those that were drawn all the same,
-// and paid for, are there too.
+// Measured buys the measures of a plan as Purchase does, and hands out what was drawn for each. With an error those
+// that were drawn all the same, and paid for, are there too.
 func (a *Answerer) Measured(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) ([]Drawn, privacy.Cost, error) {
 	bought, err := a.buyAhead(ctx, p, user, plan)
 	list := make([]Drawn, len(plan.Measures))
@@ -119,7 +120,8 @@ func (b *buyer) buy(ctx context.Context, x *execution, plan *plans.Plan, queries
 	}
 }
 
-// await waits until a statement that buys has one of its user's slots, and where private rows are read one of the database's.
+// await waits until a statement that buys has one of its user's slots, and where private rows are read one of the
+// database's.
 func (b *buyer) await(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) error {
 	defer spans.Begin(ctx, spans.Wait)()
 	if err := b.releases.database.awaitUser(ctx, x); err != nil || !b.releases.runs(plan, wanted) {
@@ -198,8 +200,9 @@ func (b *buyer) drawAll(ctx context.Context, x *execution, plan *plans.Plan, que
 	return p
 }
 
-// audit tells the operator's log what was charged, to whom, for what kind of thing over which tables: nothing of the statement, whose words
-// are hers, and nothing that hangs on rows. The ledger has the same for good; the log is for who follows it as it happens.
+// audit tells the operator's log what was charged, to whom, for what kind of thing over which tables: nothing of the
+// statement, whose words are hers, and nothing that hangs on rows. The ledger has the same for good; the log is for who
+// follows it as it happens.
 func (b *buyer) audit(ctx context.Context, s *Session, plan *plans.Plan, wanted []int, p purchase) {
 	var kinds, tables []string
 	var releases []int64
@@ -215,7 +218,8 @@ func (b *buyer) audit(ctx context.Context, s *Session, plan *plans.Plan, wanted 
 	b.releases.log.InfoContext(ctx, "charged", "user", s.User, "dataset", s.Dataset.ID, "pid", s.PID, "cost", p.charged.String(), "kinds", kinds, "tables", tables, "releases", releases)
 }
 
-// abandonUnsaved lets others ask again for what was charged and not saved, whatever the reason. A saved receipt is closed.
+// abandonUnsaved lets others ask again for what was charged and not saved, whatever the reason. A saved receipt is
+// closed.
 func (b *buyer) abandonUnsaved(outcomes []ledger.Outcome) {
 	for _, o := range outcomes {
 		if o.Receipt != nil {
@@ -224,8 +228,8 @@ func (b *buyer) abandonUnsaved(outcomes []ledger.Outcome) {
 	}
 }
 
-// chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it is
-// spent (privacy rule 1).
+// chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it
+// is spent (privacy rule 1).
 func (b *buyer) chargeFailure(ctx context.Context, s *Session, plan *plans.Plan, err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrRefined):

@@ -37,7 +37,8 @@ func (r *reader) rows(ctx context.Context, s *Session, p compiled, ids []int64, 
 	return rows, err
 }
 
-// run does a part of a statement's work in one of its user's slots, or at once where it takes no longer than waiting for one.
+// run does a part of a statement's work in one of its user's slots, or at once where it takes no longer than waiting
+// for one.
 func (r *reader) run(ctx context.Context, s *Session, quick bool, do func(context.Context) error) error {
 	if quick {
 		return do(ctx)
@@ -88,7 +89,8 @@ func publicLeaf(ctx context.Context, leaf *plans.Leaf) sandbox.Table {
 	return sandbox.Table{Name: leaf.Name, Rows: privacy.Published(leafRows(ctx, leaf, none))}
 }
 
-// leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
+// leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is
+// post-processing.
 func leafTable(ctx context.Context, leaf *plans.Leaf, readings []reading, answers runAnswers, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
 	value := func(c *plans.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
@@ -226,8 +228,8 @@ func (r *reader) estimate(ctx context.Context, s *Session, id int64, through int
 	return hit, nil
 }
 
-// readSynthetic reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those that the
-// steps of an online release amount to.
+// readSynthetic reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those
+// that the steps of an online release amount to.
 func (r *reader) readSynthetic(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, readings []reading) error {
 	for _, leaf := range plan.Leaves {
 		if leaf.Synthetic == nil {

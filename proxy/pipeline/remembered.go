@@ -11,10 +11,12 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// remembered is what is kept of users' statements, to be found by who asks, what, and under which settings (lookup.go), as long as the policy and what the
-// user holds are the very ones that it was made from. Of SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000 that is one template of plans for all numbers that may
-// stand in it (ADR 86), and the answers for some. Each user has a share of the room, beyond which all of hers is forgotten: what another asks makes nothing of hers slower (privacy rule 1).
-// What is not found is made anew, so that nothing but time depends on what is kept.
+// remembered is what is kept of users' statements, to be found by who asks, what, and under which settings (lookup.go),
+// as long as the policy and what the user holds are the very ones that it was made from. Of SELECT count(*) FROM people
+// WHERE income BETWEEN 20 AND 3000 that is one template of plans for all numbers that may stand in it (ADR 86), and the
+// answers for some. Each user has a share of the room, beyond which all of hers is forgotten: what another asks makes
+// nothing of hers slower (privacy rule 1). What is not found is made anew, so that nothing but time depends on what is
+// kept.
 type remembered struct {
 	room int // cells of all users
 
@@ -118,7 +120,8 @@ func (m *remembered) keep(s *Session, l *lookup, size int, put func(*ofStatement
 	own.size += size
 }
 
-// meets tells whether a question has been asked lately, and notes that it has. It is wrong of a few, which costs time alone.
+// meets tells whether a question has been asked lately, and notes that it has. It is wrong of a few, which costs time
+// alone.
 func (m *remembered) meets(s *Session, l *lookup) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

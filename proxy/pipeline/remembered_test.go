@@ -21,7 +21,8 @@ func told(tag string) Result {
 	return Result{Tag: tag, Rows: privacy.Published(sandbox.Rows{})}
 }
 
-// TestRememberedByUser: what one user's statements take of the room makes nothing of another's forgotten; another policy, and other holdings, find nothing.
+// TestRememberedByUser: what one user's statements take of the room makes nothing of another's forgotten; another
+// policy, and other holdings, find nothing.
 func TestRememberedByUser(t *testing.T) {
 	p := &policy.Policy{Users: []policy.User{{Name: "alice"}, {Name: "bob"}}}
 	alice, bob := &Session{User: "alice", Policy: p}, &Session{User: "bob", Policy: p}
@@ -75,7 +76,8 @@ func TestRememberedByUser(t *testing.T) {
 	}
 }
 
-// TestRememberedTemplates: a statement's template and its answers are kept side by side, and neither makes the other forgotten.
+// TestRememberedTemplates: a statement's template and its answers are kept side by side, and neither makes the other
+// forgotten.
 func TestRememberedTemplates(t *testing.T) {
 	alice := &Session{User: "alice", Policy: &policy.Policy{Users: []policy.User{{Name: "alice"}}}}
 	m, template := remembered{room: 1000}, &planner.Template{}

@@ -28,8 +28,8 @@ type Notice struct {
 	Hint     string
 }
 
-// Session is what the answer to a statement may know of a client, as it stands at the start of one statement. It does not change
-// afterwards, so that work which outlives the wait may go on reading it.
+// Session is what the answer to a statement may know of a client, as it stands at the start of one statement. It does
+// not change afterwards, so that work which outlives the wait may go on reading it.
 type Session struct {
 	User     string
 	Database string // as asked for at start-up: the dataset's id

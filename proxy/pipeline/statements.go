@@ -53,16 +53,18 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.St
 	return r, err
 }
 
-// keepAnswer keeps an answer that would be the same again. What is made anew in microseconds is kept when it is asked a second time: most of what is asked of a slider, or of a
-// map that is moved about, never is, and to keep it takes as long as to make it.
+// keepAnswer keeps an answer that would be the same again. What is made anew in microseconds is kept when it is asked a
+// second time: most of what is asked of a slider, or of a map that is moved about, never is, and to keep it takes as
+// long as to make it.
 func (a *Answerer) keepAnswer(s *Session, l *lookup, r Result) {
 	if r.repeatable && (!r.quick || a.remembered.meets(s, l)) {
 		a.remembered.keepAnswer(s, l, r)
 	}
 }
 
-// AtOnce is the answer to a SELECT that is kept whole, or that takes microseconds to read from what is held (quickly). It does not wait: where other proxies write the
-// ledger, what they have written is waited for before each answer, and none is given so. What cannot be given so is for Answer.
+// AtOnce is the answer to a SELECT that is kept whole, or that takes microseconds to read from what is held (quickly).
+// It does not wait: where other proxies write the ledger, what they have written is waited for before each answer, and
+// none is given so. What cannot be given so is for Answer.
 func (a *Answerer) AtOnce(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, bool) {
 	if stmt.Kind != parse.KindSelect || s.Dataset == nil || a.ledger.Shared() {
 		return Result{}, false
@@ -93,10 +95,11 @@ func (a *Answerer) AtOnce(ctx context.Context, s *Session, stmt parse.Statement,
 // maxPlans bounds how often a statement begins again.
 const maxPlans = 32
 
-// answerRetrying has a statement answered by what is held when it pays. It begins again where that is not what it was planned by: it has found
-// keys that the plan needs, or answered sub-queries, or another session of hers has refined, or lost, what this one was to refine. Nothing else is charged
-// then, so that each time is a whole statement. What is held cannot be kept from changing instead: a user's sessions, on all the
-// proxies of a ledger, plan without waiting for one another, and meet at the charge.
+// answerRetrying has a statement answered by what is held when it pays. It begins again where that is not what it was
+// planned by: it has found keys that the plan needs, or answered sub-queries, or another session of hers has refined,
+// or lost, what this one was to refine. Nothing else is charged then, so that each time is a whole statement. What is
+// held cannot be kept from changing instead: a user's sessions, on all the proxies of a ledger, plan without waiting
+// for one another, and meet at the charge.
 func (a *Answerer) answerRetrying(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
 	x := newExecution(s, stmt.Text)
 	defer x.admitted.done()

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// width is how far a value may be off, in its column's own units: a whole number of rows for a count (±37), and what is computed of counts and sums by constants
-// a fraction of anything (±12.5 of avg(income)).
+// width is how far a value may be off, in its column's own units: a whole number of rows for a count (±37), and what is
+// computed of counts and sums by constants a fraction of anything (±12.5 of avg(income)).
 type width struct {
 	rows int64
 	off  *big.Rat // nil: rows
@@ -53,7 +53,8 @@ func hasBar(c plans.OutColumn) bool {
 	return known && (c.Type.Integer() || c.Type.Floating() || c.Type == policy.NumericType)
 }
 
-// barOf is the interval of a column that has one about a value of it, rounded outwards to a value of its type; NULL about NULL.
+// barOf is the interval of a column that has one about a value of it, rounded outwards to a value of its type; NULL
+// about NULL.
 func barOf(c plans.OutColumn, v policy.Value) (low, high policy.Value) {
 	w, _ := widthOf(c)
 	off := w.rat()
@@ -120,7 +121,8 @@ func decimalsOf(x *big.Rat) int32 {
 	return int32(min(n, moreDecimals))
 }
 
-// lostByFloats is the share of a value that it may be off by since it was calculated in a floating type: a few units of its last place.
+// lostByFloats is the share of a value that it may be off by since it was calculated in a floating type: a few units of
+// its last place.
 func lostByFloats(t policy.Type) *big.Rat {
 	if t == policy.Float4 {
 		return big.NewRat(1, 1<<20)

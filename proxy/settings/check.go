@@ -253,7 +253,8 @@ func parseMaxError(value string) (float64, error) {
 	return e, err
 }
 
-// parseMaxCost reads dp.max_cost, whose unit is that of whatever is charged: what is written as a decimal is kept to twelve places, as ρ is.
+// parseMaxCost reads dp.max_cost, whose unit is that of whatever is charged: what is written as a decimal is kept to
+// twelve places, as ρ is.
 func parseMaxCost(value string) (most privacy.Rho, bound bool, err error) {
 	value = strings.TrimSpace(value)
 	if strings.EqualFold(value, "off") {

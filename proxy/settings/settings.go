@@ -1,9 +1,11 @@
-// Package settings holds the run-time parameters of a session: what SET, SHOW and RESET name, PostgreSQL's and the dp.* ones. It knows
-// which there are (variables.go; unused.go: those that only clients mind), checks and normalises their values (check.go, zone.go), keeps
-// them in layers that transactions restore (this file), and gives those that change answers as typed values (typed.go).
+// Package settings holds the run-time parameters of a session: what SET, SHOW and RESET name, PostgreSQL's and the dp.*
+// ones. It knows which there are (variables.go; unused.go: those that only clients mind), checks and normalises their
+// values (check.go, zone.go), keeps them in layers that transactions restore (this file), and gives those that change
+// answers as typed values (typed.go).
 //
-// An example: SET LOCAL dp.epsilon = '.05' comes to Settings.Set, which finds the variable by its name (names.go), holds the value against
-// the policy's max_epsilon, and keeps "0.05" in the layer that COMMIT drops; the next statement is planned by what Typed gives.
+// An example: SET LOCAL dp.epsilon = '.05' comes to Settings.Set, which finds the variable by its name (names.go),
+// holds the value against the policy's max_epsilon, and keeps "0.05" in the layer that COMMIT drops; the next statement
+// is planned by what Typed gives.
 package settings
 
 import (
@@ -24,7 +26,8 @@ import (
 // maxCustom bounds the variables of a client's own invention (a.b) in a session.
 const maxCustom = 64
 
-// values are variables by lower-case name. They are never changed in place, so a copy of the map's header is a snapshot.
+// values are variables by lower-case name. They are never changed in place, so a copy of the map's header is a
+// snapshot.
 type values map[string]string
 
 func (v values) with(name, value string) values {
@@ -80,8 +83,8 @@ type State struct {
 // entryBytes is what a variable in a map takes beside its value, roughly and at most.
 const entryBytes = 128
 
-// Beside is how many bytes a State keeps that an older one does not: its maps, unless nothing was set between the two, and the values
-// that differ.
+// Beside is how many bytes a State keeps that an older one does not: its maps, unless nothing was set between the two,
+// and the values that differ.
 func (s State) Beside(older State) int64 {
 	if s.epoch == older.epoch {
 		return 0
@@ -123,7 +126,8 @@ func (s *Settings) Adopt(d *policy.Dataset, u *policy.User) {
 	s.changed()
 }
 
-// lasting are those of a session's values that the policy lets outlive a transaction. They may have been set before it said so.
+// lasting are those of a session's values that the policy lets outlive a transaction. They may have been set before it
+// said so.
 func (s *Settings) lasting(v values) values {
 	for name := range v {
 		if s.Scoped(name) {
@@ -199,8 +203,8 @@ func (s *Settings) Check(name, value string) (string, string, *pgerror.Failure) 
 	return name, value, f
 }
 
-// customs counts the variables of the client's own invention, but for one that is about to be set: in however many layers each has
-// a value, it is one.
+// customs counts the variables of the client's own invention, but for one that is about to be set: in however many
+// layers each has a value, it is one.
 func (s *Settings) customs(but string) int {
 	names := map[string]bool{}
 	for _, layer := range []values{s.started, s.state.session, s.state.local} {
@@ -239,8 +243,8 @@ func (s *Settings) Set(name, value string, local bool) *pgerror.Failure {
 	return nil
 }
 
-// Scoped tells whether the policy lets a variable hold until the end of the transaction only: a pooler hands the session to the
-// next client then, who must not pay by what this one has set.
+// Scoped tells whether the policy lets a variable hold until the end of the transaction only: a pooler hands the
+// session to the next client then, who must not pay by what this one has set.
 func (s *Settings) Scoped(name string) bool {
 	return s.scoped && strings.HasPrefix(strings.ToLower(name), "dp.")
 }
@@ -262,8 +266,8 @@ func (s *Settings) Reset(name string, local bool) *pgerror.Failure {
 	return nil
 }
 
-// ResetAll goes back to what was at start-up. The modes of a transaction that runs stay, as in PostgreSQL; so would the role and the
-// session's user, which nobody can change here.
+// ResetAll goes back to what was at start-up. The modes of a transaction that runs stay, as in PostgreSQL; so would the
+// role and the session's user, which nobody can change here.
 func (s *Settings) ResetAll() {
 	s.state = State{local: s.state.local.only(ofTransaction)}
 	s.changed()

@@ -128,7 +128,8 @@ func TestSearchPath(t *testing.T) {
 	}
 }
 
-// TestResetAll: the modes of a transaction outlive it, as they do in PostgreSQL, beside which the frames of test/clients ask.
+// TestResetAll: the modes of a transaction outlive it, as they do in PostgreSQL, beside which the frames of
+// test/clients ask.
 func TestResetAll(t *testing.T) {
 	s := censusOf(t)
 	set := func(name, value string, local bool) {

@@ -54,8 +54,8 @@ const autoDelta = "auto"
 // maxAlarms is the largest dp.alarms.
 const maxAlarms = 1000
 
-// dpVariables are ours. Their standard values come from the policy. Clients are told of them, so that a pooler can give each of its clients her
-// own (track_extra_parameters of pgbouncer).
+// dpVariables are ours. Their standard values come from the policy. Clients are told of them, so that a pooler can give
+// each of its clients her own (track_extra_parameters of pgbouncer).
 var dpVariables = []variable{
 	{name: "dp.epsilon", kind: special, reported: true, about: "The most that one statement may cost."},
 	{name: "dp.delta", kind: special, standard: autoDelta, reported: true, about: "The most δ that one statement may use to find keys; auto: a sixteenth of the budget's."},

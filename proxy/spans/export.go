@@ -24,12 +24,13 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// What is sent, and where, is OTLP over HTTP in its JSON form (OpenTelemetry protocol 1.x, "OTLP/HTTP": each 64-bit number a text, each id in
-// hexadecimal). The library's own exporter brings gRPC, its gateway and their generated code into the program, for a POST.
+// What is sent, and where, is OTLP over HTTP in its JSON form (OpenTelemetry protocol 1.x, "OTLP/HTTP": each 64-bit
+// number a text, each id in hexadecimal). The library's own exporter brings gRPC, its gateway and their generated code
+// into the program, for a POST.
 
-// New is a recorder as OpenTelemetry's environment variables say: OTEL_EXPORTER_OTLP_ENDPOINT (or …_TRACES_ENDPOINT), _HEADERS, _TIMEOUT,
-// _CERTIFICATE and _PROTOCOL, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_…. nil: OTEL_SDK_DISABLED or
-// OTEL_TRACES_EXPORTER=none.
+// New is a recorder as OpenTelemetry's environment variables say: OTEL_EXPORTER_OTLP_ENDPOINT (or …_TRACES_ENDPOINT),
+// _HEADERS, _TIMEOUT, _CERTIFICATE and _PROTOCOL, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and
+// OTEL_BSP_…. nil: OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER=none.
 func New(ctx context.Context, log *slog.Logger) (*Recorder, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
@@ -117,7 +118,8 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// ExportSpans is described at sdk.SpanExporter. A collector that is away is told of once, until it is back: nothing waits for it.
+// ExportSpans is described at sdk.SpanExporter. A collector that is away is told of once, until it is back: nothing
+// waits for it.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	text, err := json.Marshal(written(spans))
 	if err == nil {

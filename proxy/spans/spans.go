@@ -1,14 +1,16 @@
 // Package spans tells a collector of OpenTelemetry's how long each stage of a statement took.
 //
-// Claim. What leaves by a span is: the name of a stage, of the list below; when it began and ended; the number of its statement
-// (package request), its dataset, the kind and table of a measure, the SQLSTATE of how it ended. No word of a statement, no parameter, no
-// name of a user, no answer, no number of rows: there is no function here that takes one.
+// Claim. What leaves by a span is: the name of a stage, of the list below; when it began and ended; the number of its
+// statement (package request), its dataset, the kind and table of a measure, the SQLSTATE of how it ended. No word of a
+// statement, no parameter, no name of a user, no answer, no number of rows: there is no function here that takes one.
 //
-// Limits. When a leaf ended hangs on rows, so spans are no release: who reads them stands where root of the proxy's host stands, who may look at
-// its clock (README's assumptions). They are off unless the policy says `server.spans: true`, and no client is sent anything by them (ADR 142).
+// Limits. When a leaf ended hangs on rows, so spans are no release: who reads them stands where root of the proxy's
+// host stands, who may look at its clock (README's assumptions). They are off unless the policy says `server.spans:
+// true`, and no client is sent anything by them (ADR 142).
 //
-// An example: SELECT count(*) FROM people leaves the span "statement" {dpproxy.request=9f86d081884c7d65-12, dpproxy.dataset=census}, and below it "parse",
-// "plan", "wait", "charge", "execute" {dpproxy.table=people, dpproxy.kind=count}, "noise", "save" and "outer".
+// An example: SELECT count(*) FROM people leaves the span "statement" {dpproxy.request=9f86d081884c7d65-12,
+// dpproxy.dataset=census}, and below it "parse", "plan", "wait", "charge", "execute" {dpproxy.table=people,
+// dpproxy.kind=count}, "noise", "save" and "outer".
 package spans
 
 import (
@@ -82,7 +84,8 @@ func (r *Recorder) Clock() (done func() Parsed) {
 
 func noClock() Parsed { return Parsed{} }
 
-// Statement begins the span of a statement. The context is what its stages are begun in; done ends it, with an SQLSTATE or none.
+// Statement begins the span of a statement. The context is what its stages are begun in; done ends it, with an SQLSTATE
+// or none.
 func (r *Recorder) Statement(ctx context.Context, p Parsed, dataset string) (of context.Context, done func(state string)) {
 	if r == nil {
 		return ctx, noStatement

@@ -158,7 +158,8 @@ func TestCollectorThatIsAway(t *testing.T) {
 	}
 }
 
-// TestWhereTo: spans go by TLS, or do not leave the machine; what the variables say and dpproxy does not do is an error.
+// TestWhereTo: spans go by TLS, or do not leave the machine; what the variables say and dpproxy does not do is an
+// error.
 func TestWhereTo(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector.example.org:4318", "https://"},

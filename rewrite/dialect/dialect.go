@@ -1,17 +1,19 @@
-// Package dialect holds what the SQL of one engine calls things: a table of words for each, in a file of its own (postgres.go,
-// duckdb.go, spark.go). It lies below both writers: that of a measure for the private database (rewrite) and that of an outer query for a
-// sandbox (rewrite/outer), so that neither sees the other. What clients write is another thing, and parse.Dialect.
+// Package dialect holds what the SQL of one engine calls things: a table of words for each, in a file of its own
+// (postgres.go, duckdb.go, spark.go). It lies below both writers: that of a measure for the private database (rewrite)
+// and that of an outer query for a sandbox (rewrite/outer), so that neither sees the other. What clients write is
+// another thing, and parse.Dialect.
 //
-// A writer says what it means in our names, which are PostgreSQL's, and the table how that is written. The hash of a unit and a row
-// begins with an XOR of whole numbers: Operate("b.n1", "#", "b.n2") is
+// A writer says what it means in our names, which are PostgreSQL's, and the table how that is written. The hash of a
+// unit and a row begins with an XOR of whole numbers: Operate("b.n1", "#", "b.n2") is
 //
 //	(b.n1 OPERATOR(pg_catalog.#) b.n2)   in PostgreSQL, by the phrase Operator,
 //	xor(b.n1, b.n2)                      in DuckDB, which writes this one otherwise (Operators).
 //
-// To add an engine: fill in Words in a file of its own, each of them (TestTablesAreWhole), and give it to a variable beside
-// PostgreSQL and DuckDB; write its Backend (package backend) with that Dialect; then list what its SQL calls in the catalogue
-// (rewrite/catalogue.go), with why no stored value makes it fail. Nothing else in rewrite asks which engine it writes for. What all
-// engines so far write alike is not in the table: SELECT, joins, CASE, COALESCE, GREATEST and LEAST, FILTER, windows, NULLS LAST.
+// To add an engine: fill in Words in a file of its own, each of them (TestTablesAreWhole), and give it to a variable
+// beside PostgreSQL and DuckDB; write its Backend (package backend) with that Dialect; then list what its SQL calls in
+// the catalogue (rewrite/catalogue.go), with why no stored value makes it fail. Nothing else in rewrite asks which
+// engine it writes for. What all engines so far write alike is not in the table: SELECT, joins, CASE, COALESCE,
+// GREATEST and LEAST, FILTER, windows, NULLS LAST.
 package dialect
 
 import (
@@ -35,9 +37,9 @@ var (
 	Citus      = Dialect{&citus} // PostgreSQL whose tables lie on several machines
 )
 
-// Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts stand. Types go by PostgreSQL's short
-// names (int4, int8, float4, float8, numeric, text, bool, uuid, date, timestamp, timestamptz), and by "wide", of whole numbers that
-// no sum of a table's rows overflows.
+// Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts stand. Types go by
+// PostgreSQL's short names (int4, int8, float4, float8, numeric, text, bool, uuid, date, timestamp, timestamptz), and
+// by "wide", of whole numbers that no sum of a table's rows overflows.
 type Words struct {
 	Name string
 
@@ -103,44 +105,53 @@ type Words struct {
 	Narrow  int32  // that one holds in 64 bits, whose products do not become wide ones
 	Decimal string // the type of %1 digits, %2 of them after the point
 
-	// OneScan tells that measures over rows as they are stored take less in one scan, by conditions of their counters, than in one each.
+	// OneScan tells that measures over rows as they are stored take less in one scan, by conditions of their counters,
+	// than in one each.
 	OneScan bool
 
 	// Bins tells that rows are grouped by Binned sooner than by numbers.
 	Bins bool
 
-	// EndsApart tells that a comparison which the engine knows all rows of a block to satisfy takes nothing by itself, and something beside another one of the same column.
+	// EndsApart tells that a comparison which the engine knows all rows of a block to satisfy takes nothing by itself,
+	// and something beside another one of the same column.
 	EndsApart bool
 
-	// Collates tells that a text is compared as its column's collation says, and that reading it by its bytes takes something for each row.
+	// Collates tells that a text is compared as its column's collation says, and that reading it by its bytes takes
+	// something for each row.
 	Collates bool
 
-	// MarksByJoin tells that a row is told by joins whether its unit has others elsewhere, and not by a sub-query within an expression: by one with the units of the others, and along other keys
-	// by two, that part the rows. ExactKeys tells that of keys too none has equal values with different texts, so that one with these does.
+	// MarksByJoin tells that a row is told by joins whether its unit has others elsewhere, and not by a sub-query
+	// within an expression: by one with the units of the others, and along other keys by two, that part the rows.
+	// ExactKeys tells that of keys too none has equal values with different texts, so that one with these does.
 	MarksByJoin, ExactKeys bool
 
 	// KeepsNoRows tells that numbered rows are not kept for several measures: each numbers them itself, where they lie.
 	KeepsNoRows bool
 
-	// ManyMoments tells that a statement may read one table in several moments: what counts on its rows being the same twice is enforced.
+	// ManyMoments tells that a statement may read one table in several moments: what counts on its rows being the same
+	// twice is enforced.
 	ManyMoments bool
 
-	// PartialIndexes tells that an index may have the rows of which a condition holds, and is read in the table's place where a query asks for these.
+	// PartialIndexes tells that an index may have the rows of which a condition holds, and is read in the table's place
+	// where a query asks for these.
 	PartialIndexes bool
 
-	// Ready tells that the tables are a snapshot's: rows have their unit's number, their rank within it and normalised values.
+	// Ready tells that the tables are a snapshot's: rows have their unit's number, their rank within it and normalised
+	// values.
 	Ready bool
 
-	// Binary tells that values come as PostgreSQL sends them in binary, so that a snapshot reads them as they are stored.
+	// Binary tells that values come as PostgreSQL sends them in binary, so that a snapshot reads them as they are
+	// stored.
 	Binary bool
 	// PlainWindows tells that aggregates over a window take no FILTER: what they are not to see is NULL there.
 	PlainWindows bool
 
-	// PostgreSQLs tells that the engine is PostgreSQL, or reads SQL as it does: an outer query is printed for it, rather than bound.
+	// PostgreSQLs tells that the engine is PostgreSQL, or reads SQL as it does: an outer query is printed for it,
+	// rather than bound.
 	PostgreSQLs bool
 
-	// Accepts lists, for each declared type, the engine's types whose every value is one of it, or becomes one without failing. The
-	// first is the declared type itself.
+	// Accepts lists, for each declared type, the engine's types whose every value is one of it, or becomes one without
+	// failing. The first is the declared type itself.
 	Accepts map[policy.Type][]string
 }
 
@@ -207,12 +218,12 @@ func (w *Words) QuoteAs(name string) string {
 // TextKeys tells whether joins compare keys as texts.
 func (w *Words) TextKeys() bool { return w.Key != "%1" }
 
-// QuoteName writes an identifier, alike in the sandboxes' dialects: O"Hara is "O""Hara". Whether the name may be one is for the
-// caller to see.
+// QuoteName writes an identifier, alike in the sandboxes' dialects: O"Hara is "O""Hara". Whether the name may be one is
+// for the caller to see.
 func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// QuoteText writes a string constant, alike in all dialects, each quote in it twice. A backslash stands for itself, as in
-// PostgreSQL where standard_conforming_strings is on.
+// QuoteText writes a string constant, alike in all dialects, each quote in it twice. A backslash stands for itself, as
+// in PostgreSQL where standard_conforming_strings is on.
 func QuoteText(text string) string { return "'" + doubled(text) + "'" }
 
 func doubled(text string) string { return strings.ReplaceAll(text, "'", "''") }

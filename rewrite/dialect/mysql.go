@@ -2,8 +2,8 @@ package dialect
 
 import "github.com/dpproxy/dpproxy/policy"
 
-// What MySQL holds is read cell by cell into DuckDB, as values of the declared types (package backend, mysql_cells.go), and the SQL of
-// a snapshot runs there. So its words are DuckDB's, but for the types that MySQL's catalog names.
+// What MySQL holds is read cell by cell into DuckDB, as values of the declared types (package backend, mysql_cells.go),
+// and the SQL of a snapshot runs there. So its words are DuckDB's, but for the types that MySQL's catalog names.
 var mysql = func() Words {
 	w := duckdb
 	w.Name = "MySQL"

@@ -2,8 +2,9 @@ package dialect
 
 import "github.com/dpproxy/dpproxy/policy"
 
-// Operators, functions and types are named with their schema, so that none that users made takes their place. A raw column is never
-// cast: where it is not of the declared type, the statement fails when it is parsed, alike for any rows.
+// Operators, functions and types are named with their schema, so that none that users made takes their place. A raw
+// column is never cast: where it is not of the declared type, the statement fails when it is parsed, alike for any
+// rows.
 var postgres = Words{
 	Name:     "PostgreSQL",
 	Quote:    `"`,

@@ -2,17 +2,19 @@ package dialect
 
 import "github.com/dpproxy/dpproxy/policy"
 
-// Spark SQL, from version 4.0 on, in a session whose settings package backend has made (spark_settings.go): ANSI mode, in which an overflow
-// or a bad cast fails the statement rather than changing a value, and what may overflow or not fit is written by functions that give NULL instead: no
-// error can depend on a row. Decimals keep their digits after the point (spark.sql.decimalOperations.allowPrecisionLoss=false).
+// Spark SQL, from version 4.0 on, in a session whose settings package backend has made (spark_settings.go): ANSI mode,
+// in which an overflow or a bad cast fails the statement rather than changing a value, and what may overflow or not fit
+// is written by functions that give NULL instead: no error can depend on a row. Decimals keep their digits after the
+// point (spark.sql.decimalOperations.allowPrecisionLoss=false).
 //
-// Texts are hexadecimal digits. Claim. Whatever a text holds, it stays a constant, of its very characters: CAST(X'4f27' AS STRING) is O'.
-// Proof. Of the text nothing but its bytes' digits is written, among which there is no character that the lexer knows, whatever a session or a version
-// of Spark does with quotes, backslashes (spark.sql.parser.escapedStringLiterals) and variables (spark.sql.variable.substitute). A binary becomes a
-// string by taking its bytes as they are, and those are UTF-8 (rewrite, token.go).
+// Texts are hexadecimal digits. Claim. Whatever a text holds, it stays a constant, of its very characters: CAST(X'4f27'
+// AS STRING) is O'. Proof. Of the text nothing but its bytes' digits is written, among which there is no character that
+// the lexer knows, whatever a session or a version of Spark does with quotes, backslashes
+// (spark.sql.parser.escapedStringLiterals) and variables (spark.sql.variable.substitute). A binary becomes a string by
+// taking its bytes as they are, and those are UTF-8 (rewrite, token.go).
 //
-// Keys are compared as texts: in ANSI mode a number beside a text would be a cast that fails. uuid has no type there; its values are texts, in
-// the form in which uuid is written, and others are none of the domain's.
+// Keys are compared as texts: in ANSI mode a number beside a text would be a cast that fails. uuid has no type there;
+// its values are texts, in the form in which uuid is written, and others are none of the domain's.
 var spark = Words{
 	Name:     "Spark",
 	Quote:    "`",
@@ -87,8 +89,8 @@ var spark = Words{
 	},
 }
 
-// SparkCatalog is Spark's own catalog, in which the private tables are where a policy says nothing else: names begin with a catalog, so that no
-// session's current one matters.
+// SparkCatalog is Spark's own catalog, in which the private tables are where a policy says nothing else: names begin
+// with a catalog, so that no session's current one matters.
 const SparkCatalog = "spark_catalog"
 
 // SparkIn is Spark's dialect over the tables of one of its catalogs.

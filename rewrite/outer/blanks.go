@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A choice among chars that was made below the leaf, coalesce(store, 'x'), comes out of it without the blanks at its end,
-// whose number is not known. Comparisons, texts and aggregates of chars do not see them; these do.
+// A choice among chars that was made below the leaf, coalesce(store, 'x'), comes out of it without the blanks at its
+// end, whose number is not known. Comparisons, texts and aggregates of chars do not see them; these do.
 
 // ragged reports whether a leaf has a column that is a choice among chars.
 func ragged(l *plans.Leaf) bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Columns that PostgreSQL keeps for itself tell of the sandbox's own transactions and pages. They are replaced by what they would
-// say of a table whose rows never change, and refused where it cannot be told which table is meant.
+// Columns that PostgreSQL keeps for itself tell of the sandbox's own transactions and pages. They are replaced by what
+// they would say of a table whose rows never change, and refused where it cannot be told which table is meant.
 //
 //	SELECT c.xmin, c.tableoid FROM pg_catalog.pg_class AS c
 //	⇒ SELECT '2'::pg_catalog.xid AS xmin, '"pg_catalog"."pg_class"'::pg_catalog.regclass::pg_catalog.oid AS tableoid FROM
@@ -21,7 +21,8 @@ import (
 // pages, which the whole server counts.
 var systemColumns = map[string]bool{"xmin": true, "xmax": true, "cmin": true, "cmax": true, "ctid": true, "tableoid": true}
 
-// nameScope is a FROM clause: what its aliases stand for, as schema.name; "" is what has no columns of PostgreSQL's own.
+// nameScope is a FROM clause: what its aliases stand for, as schema.name; "" is what has no columns of PostgreSQL's
+// own.
 type nameScope struct {
 	parent *nameScope
 	names  map[string]string
@@ -118,8 +119,8 @@ const database = `^(?:"[^"]+"|[^".]+)\.((?:"[^"]+"|[^".]+)\.(?:"[^"]+"|[^".]+))$
 
 var databaseBefore = regexp.MustCompile(database)
 
-// className leaves out the name of the database before that of a relation, which would be the sandbox's own: in a text as it
-// stands, and where one is put together of parts, as TypeORM does of table_catalog, table_schema and table_name.
+// className leaves out the name of the database before that of a relation, which would be the sandbox's own: in a text
+// as it stands, and where one is put together of parts, as TypeORM does of table_catalog, table_schema and table_name.
 //
 //	SELECT 'demo.public.people'::regclass
 //	⇒ SELECT 'public.people'::regclass

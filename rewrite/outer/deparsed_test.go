@@ -6,7 +6,8 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
-// TestDeparsedKeepsTheStatement: operands whose parentheses the printer drops are written as calls; what is printed reads as it was meant.
+// TestDeparsedKeepsTheStatement: operands whose parentheses the printer drops are written as calls; what is printed
+// reads as it was meant.
 func TestDeparsedKeepsTheStatement(t *testing.T) {
 	for text, want := range map[string]string{
 		"SELECT (NOT a) IS NULL FROM t":         "SELECT COALESCE(NOT a) IS NULL FROM t",

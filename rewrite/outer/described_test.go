@@ -55,8 +55,8 @@ var describedLists = []described{
 		}},
 }
 
-// TestColumnsAreAsPostgreSQLDescribes: what is answered has the names and types of columns that PostgreSQL describes for
-// the same statement over tables of the declared types.
+// TestColumnsAreAsPostgreSQLDescribes: what is answered has the names and types of columns that PostgreSQL describes
+// for the same statement over tables of the declared types.
 func TestColumnsAreAsPostgreSQLDescribes(t *testing.T) {
 	for _, d := range describedLists {
 		t.Run(d.database, func(t *testing.T) {

@@ -10,14 +10,14 @@ import (
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 )
 
-// Functions that tell of the session, the server or the cluster are answered from the session's parameters, or as if there were
-// nothing to tell.
+// Functions that tell of the session, the server or the cluster are answered from the session's parameters, or as if
+// there were nothing to tell.
 //
 //	SELECT version(), pg_total_relation_size('people')
 //	⇒ SELECT $1::pg_catalog.text AS version, CASE WHEN 'people' IS NOT NULL THEN 0::bigint END AS pg_total_relation_size
 
-// replacedFunction is what a function of the session or the cluster becomes in a PostgreSQL sandbox. In its text "%1", "%2"
-// are arguments, "%last" the last one, "$name" what the session gives, as text.
+// replacedFunction is what a function of the session or the cluster becomes in a PostgreSQL sandbox. In its text "%1",
+// "%2" are arguments, "%last" the last one, "$name" what the session gives, as text.
 type replacedFunction struct {
 	least, most int
 	sql         string

@@ -1,11 +1,11 @@
-// Package outer writes outer queries: all of a statement that stands above the leaves of its plan, and is asked of released
-// tables and of the catalogs in a sandbox that has never seen private data. It does no I/O, and does not see the package
-// that writes for the private database.
+// Package outer writes outer queries: all of a statement that stands above the leaves of its plan, and is asked of
+// released tables and of the catalogs in a sandbox that has never seen private data. It does no I/O, and does not see
+// the package that writes for the private database.
 //
-// The sandbox is a PostgreSQL, where names, types and functions mean what they mean everywhere, so the tree is printed as
-// it is but for what tells of the sandbox itself or of its server: relations that pgcatalog.Overlaid names are read from
-// table expressions that the sandbox puts in front, functions of the session and of the cluster are answered from the
-// session's parameters.
+// The sandbox is a PostgreSQL, where names, types and functions mean what they mean everywhere, so the tree is printed
+// as it is but for what tells of the sandbox itself or of its server: relations that pgcatalog.Overlaid names are read
+// from table expressions that the sandbox puts in front, functions of the session and of the cluster are answered from
+// the session's parameters.
 //
 //	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
 //	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
@@ -63,7 +63,8 @@ func Render(p *plans.Plan) (q Query, refusal *refuse.Refusal) {
 	return q, nil
 }
 
-// written is one text: with public tables as the server has them, or apart, as table expressions like those of the catalogs.
+// written is one text: with public tables as the server has them, or apart, as table expressions like those of the
+// catalogs.
 func written(p *plans.Plan, apart bool) (Query, *refuse.Refusal) {
 	t := &writer{}
 	for _, r := range p.Outer.Relations {
@@ -103,7 +104,8 @@ func written(p *plans.Plan, apart bool) (Query, *refuse.Refusal) {
 // Given is the name of a parameter that is a text (plans.Outer.Given). Two of one text may have two types.
 func Given(number int, text string) string { return "=" + strconv.Itoa(number) + "=" + text }
 
-// GivenText is the text of such a parameter; it reports false for one that the session gives, none of whose names begins so.
+// GivenText is the text of such a parameter; it reports false for one that the session gives, none of whose names
+// begins so.
 func GivenText(name string) (string, bool) {
 	rest, given := strings.CutPrefix(name, "=")
 	_, text, _ := strings.Cut(rest, "=")

@@ -141,7 +141,8 @@ func (t *writer) expressed(schema, name string) bool {
 }
 
 // column fits a column reference to what its table has become. The columns that PostgreSQL keeps for itself tell of the
-// sandbox's own transactions and pages: their table's number is known, their versions are those of rows that are frozen.
+// sandbox's own transactions and pages: their table's number is known, their versions are those of rows that are
+// frozen.
 func (t *writer) column(n *pg.Node, c *pg.ColumnRef) {
 	fields := c.GetFields()
 	if len(fields) > 3 {

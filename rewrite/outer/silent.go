@@ -8,8 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 )
 
-// A function that tells nothing (package pgcatalog) is one that PostgreSQL only binds: it finds the signature and the types, and
-// never calls it, as what is constantly false is left out of every plan. A function whose rows are a relation's reads that one.
+// A function that tells nothing (package pgcatalog) is one that PostgreSQL only binds: it finds the signature and the
+// types, and never calls it, as what is constantly false is left out of every plan. A function whose rows are a
+// relation's reads that one.
 //
 //	SELECT s.name, pg_stat_get_live_tuples(16384) FROM pg_show_all_settings() AS s, pg_lock_status() AS l
 //	⇒ SELECT s.name, CASE WHEN false THEN pg_stat_get_live_tuples(16384) END AS pg_stat_get_live_tuples FROM

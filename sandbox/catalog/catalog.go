@@ -1,6 +1,6 @@
-// Package catalog generates what analysts see in pg_catalog, information_schema and schema dp: rows that the policy, the
-// session and PostgreSQL itself give, and none from a database. The twin has catalogs of its own, of which it hides what
-// tells of its server: SELECT usename FROM pg_stat_activity reads Overlay, the sessions of who asks.
+// Package catalog generates what analysts see in pg_catalog, information_schema and schema dp: rows that the policy,
+// the session and PostgreSQL itself give, and none from a database. The twin has catalogs of its own, of which it hides
+// what tells of its server: SELECT usename FROM pg_stat_activity reads Overlay, the sessions of who asks.
 package catalog
 
 import (

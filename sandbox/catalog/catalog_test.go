@@ -191,7 +191,8 @@ func realiased(t *testing.T, text string) string {
 
 var update = flag.Bool("update", false, "write postgres15/pg_get_keywords.tsv from what the server says")
 
-// TestKeywordsAreTheServers holds the words of the grammar against a server of the version that they are of; with -update it writes them.
+// TestKeywordsAreTheServers holds the words of the grammar against a server of the version that they are of; with
+// -update it writes them.
 func TestKeywordsAreTheServers(t *testing.T) {
 	conn, err := pgx.Connect(context.Background(), pgtest.Shared(t).URL())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What \d+ and obj_description say of a table or a column: whether it is private, what is protected, which values a column
-// has and how to group by it. All of it is in the policy.
+// What \d+ and obj_description say of a table or a column: whether it is private, what is protected, which values a
+// column has and how to group by it. All of it is in the policy.
 
 // PublicComment begins the comments of public tables, and of no others.
 const PublicComment = "public table: "
@@ -33,7 +33,8 @@ func TableComment(t *policy.Table) string {
 	return "private table: " + unit + "; aggregates are answered with noise"
 }
 
-// ColumnComment says what an analyst needs to know of a column: its domain, and how to group by it; of a key, what it is there for.
+// ColumnComment says what an analyst needs to know of a column: its domain, and how to group by it; of a key, what it
+// is there for.
 func ColumnComment(c *policy.Column) string {
 	var parts []string
 	if c.Comment != "" {

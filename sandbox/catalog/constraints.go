@@ -7,9 +7,9 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// How keys are described (docs/adr/0173): visits.person_id, which leads to people.person_id, and the primary key of people
-// are constraints of the twin's tables, and rows of information_schema.table_constraints, key_column_usage and their like,
-// which a server shows to a table's owner alone. All of it is what policy.Constraints says.
+// How keys are described (docs/adr/0173): visits.person_id, which leads to people.person_id, and the primary key of
+// people are constraints of the twin's tables, and rows of information_schema.table_constraints, key_column_usage and
+// their like, which a server shows to a table's owner alone. All of it is what policy.Constraints says.
 
 // qualified is a table's name, with its schema unless that is public and need not be.
 func qualified(t *policy.Table, always bool) string {
@@ -27,7 +27,8 @@ func columnList(columns []*policy.Column) string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// ConstraintDefinition is what pg_get_constraintdef says of a key; always: with the schema of the table that it leads to.
+// ConstraintDefinition is what pg_get_constraintdef says of a key; always: with the schema of the table that it leads
+// to.
 func ConstraintDefinition(c *policy.Constraint, always bool) string {
 	switch {
 	case c.To != nil:
@@ -42,8 +43,8 @@ func ConstraintDefinition(c *policy.Constraint, always bool) string {
 	return "UNIQUE " + columnList(c.Columns)
 }
 
-// usageOf are the rows of a relation of information_schema about keys. It reports false for another relation, or where it
-// has no rows.
+// usageOf are the rows of a relation of information_schema about keys. It reports false for another relation, or where
+// it has no rows.
 func usageOf(d *policy.Dataset, relation string) (sandbox.Rows, bool) {
 	rows := map[string][]record{}
 	for _, k := range d.Constraints() {

@@ -6,11 +6,11 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// Schema dp describes the data as dpproxy sees them. SELECT * FROM dp.columns lists domains, cells, and what becomes of NULL and
-// of values outside; the rows of dp.budget, dp.charges and dp.releases come with each query, from the ledger.
+// Schema dp describes the data as dpproxy sees them. SELECT * FROM dp.columns lists domains, cells, and what becomes of
+// NULL and of values outside; the rows of dp.budget, dp.charges and dp.releases come with each query, from the ledger.
 
-// DPTables are the columns of the tables of schema dp. The rows of budget, charges and releases come with a query; those
-// of tables and columns are made here.
+// DPTables are the columns of the tables of schema dp. The rows of budget, charges and releases come with a query;
+// those of tables and columns are made here.
 func DPTables() map[string][]sandbox.Column {
 	all := map[string][]sandbox.Column{}
 	for _, rel := range pgcatalog.Relations() {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// Overlay are the rows of a relation that a PostgreSQL server is not to show as it is: those of the session, of schema dp,
-// and none of what tells of the cluster. A name without a relation of that name has neither columns nor rows.
+// Overlay are the rows of a relation that a PostgreSQL server is not to show as it is: those of the session, of schema
+// dp, and none of what tells of the cluster. A name without a relation of that name has neither columns nor rows.
 func Overlay(p *policy.Policy, s sandbox.Session, name string) sandbox.Rows {
 	if rows, ok := sessionRows(p, s, name); ok {
 		if name == "pg_catalog.pg_prepared_statements" {

@@ -11,11 +11,11 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// What the catalogs show of the session itself. SELECT name FROM pg_prepared_statements reads what the session has prepared;
-// SELECT datname FROM pg_database the datasets in which its user has a budget.
+// What the catalogs show of the session itself. SELECT name FROM pg_prepared_statements reads what the session has
+// prepared; SELECT datname FROM pg_database the datasets in which its user has a budget.
 
-// sessionRows are the rows of the catalog relations that differ between sessions: an analyst sees herself, the owner, the
-// datasets in which she has a budget, and her own connection.
+// sessionRows are the rows of the catalog relations that differ between sessions: an analyst sees herself, the owner,
+// the datasets in which she has a budget, and her own connection.
 func sessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows, bool) {
 	schema, relation, _ := strings.Cut(name, ".")
 	var records []record
@@ -115,7 +115,8 @@ func activity(s sandbox.Session) []record {
 	return records
 }
 
-// openedRows are the rows of the relations that list what the session itself has opened. The statements are her own words.
+// openedRows are the rows of the relations that list what the session itself has opened. The statements are her own
+// words.
 func openedRows(s sandbox.Session, relation string) (sandbox.Rows, bool) {
 	switch relation {
 	case "pg_cursors":

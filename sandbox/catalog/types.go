@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// What is the same in every database of PostgreSQL 15, read off a server: names.tsv is format_type of each built-in type,
-// pg_get_keywords.tsv the grammar's words.
+// What is the same in every database of PostgreSQL 15, read off a server: names.tsv is format_type of each built-in
+// type, pg_get_keywords.tsv the grammar's words.
 //
 //go:embed postgres15
 var files embed.FS
@@ -55,8 +55,8 @@ func oidLike(t policy.Type) bool {
 	return slices.Contains([]policy.Type{26, 28, 29, 24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096}, t)
 }
 
-// keywords are the words that quote_ident quotes though they are letters alone, read once: each name that a catalog shows
-// is looked up among them.
+// keywords are the words that quote_ident quotes though they are letters alone, read once: each name that a catalog
+// shows is looked up among them.
 var keywords = sync.OnceValue(func() (words []string) {
 	text, _ := files.ReadFile("postgres15/pg_get_keywords.tsv")
 	for line := range strings.Lines(string(text)) {

@@ -65,8 +65,8 @@ type Server struct {
 	closed  error
 }
 
-// Start starts a cluster of the PostgreSQL whose programs lie in bin, or are found where it is empty. A session may take
-// so many bytes of memory. It returns ErrNoPrograms if there are no programs.
+// Start starts a cluster of the PostgreSQL whose programs lie in bin, or are found where it is empty. A session may
+// take so many bytes of memory. It returns ErrNoPrograms if there are no programs.
 func Start(bin string, memory uint64, log *slog.Logger) (*Server, error) {
 	bin, err := Programs(bin)
 	if err != nil {
@@ -204,8 +204,8 @@ func (s *Server) keep() {
 	}
 }
 
-// wait waits until the cluster's process has ended, and reports false if the cluster is closed instead. It keeps the log short:
-// PostgreSQL writes kilobytes about each session that runs out of memory.
+// wait waits until the cluster's process has ended, and reports false if the cluster is closed instead. It keeps the
+// log short: PostgreSQL writes kilobytes about each session that runs out of memory.
 func (s *Server) wait() bool {
 	for {
 		select {

@@ -118,8 +118,8 @@ func dialAgain(t *testing.T, s *Server) *pgx.Conn {
 	return dial(t, s)
 }
 
-// TestStartedAgain: a cluster that was killed is there again, with what was in it; a session that is killed ends others,
-// and the cluster takes new ones.
+// TestStartedAgain: a cluster that was killed is there again, with what was in it; a session that is killed ends
+// others, and the cluster takes new ones.
 func TestStartedAgain(t *testing.T) {
 	s := start(t)
 	if _, err := dial(t, s).Exec(t.Context(), "CREATE DATABASE kept"); err != nil {
@@ -182,7 +182,8 @@ func TestTornTemplate(t *testing.T) {
 	}
 }
 
-// TestOldPrograms: programs of a version that the sandbox does not run on are passed over, and named where there are no others.
+// TestOldPrograms: programs of a version that the sandbox does not run on are passed over, and named where there are no
+// others.
 func TestOldPrograms(t *testing.T) {
 	old := t.TempDir()
 	for _, name := range []string{"initdb", "postgres"} {

@@ -82,7 +82,8 @@ func (s *Server) initialise(kept bool) error {
 	return give(s.process.Dir, s.owner)
 }
 
-// nameOf returns the name of a user. initdb, and peer authentication, refuse a user id without one, as containers run under.
+// nameOf returns the name of a user. initdb, and peer authentication, refuse a user id without one, as containers run
+// under.
 func nameOf(id int) (string, error) {
 	u, err := user.LookupId(strconv.Itoa(id))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
-// Main runs the tests of a binary that starts sandboxes, ends those that its tests shared and returns the exit code. The
-// binary's TestMain must end with os.Exit(sandboxtest.Main(m)).
+// Main runs the tests of a binary that starts sandboxes, ends those that its tests shared and returns the exit code.
+// The binary's TestMain must end with os.Exit(sandboxtest.Main(m)).
 func Main(m *testing.M) int {
 	code := pgtest.Main(m)
 	for _, s := range []*shared{&sharedOwn, &sharedTwin} {

@@ -8,7 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// keyedText is a policy whose tables have keys of all kinds: listed and not, of one column and of two, found through another table.
+// keyedText is a policy whose tables have keys of all kinds: listed and not, of one column and of two, found through
+// another table.
 //
 //go:embed keyed.yaml
 var keyedText string
@@ -24,7 +25,8 @@ var KeyedSQL = []string{
 	"ALTER TABLE public.cards ADD FOREIGN KEY (holder) REFERENCES public.users NOT VALID",
 }
 
-// Keyed is a policy of the dataset census, whose tables are joined by keys; changes are pairs of what stands in its text and what shall.
+// Keyed is a policy of the dataset census, whose tables are joined by keys; changes are pairs of what stands in its
+// text and what shall.
 func Keyed(t testing.TB, changes ...string) *policy.Policy {
 	t.Helper()
 	p, err := policy.Parse([]byte(strings.NewReplacer(changes...).Replace(keyedText)), "policy.yaml")

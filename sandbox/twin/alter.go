@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
-// How one table is made, or altered in place when the policy changes. A table that got a column "age int4" is altered with
-// ALTER TABLE … ADD COLUMN "age" integer, and its number in the catalogs stays.
+// How one table is made, or altered in place when the policy changes. A table that got a column "age int4" is altered
+// with ALTER TABLE … ADD COLUMN "age" integer, and its number in the catalogs stays.
 
 // table makes a table, or alters it in place: its object id stays, so that clients that remember it are right.
 func (s *step) table(ctx context.Context, want *table) error {

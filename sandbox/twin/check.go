@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What a twin may not be. Analysts' SQL runs in it, so a database with rows of others, a role that reaches data, files or other
-// roles, or one that may write, is refused before the first query.
+// What a twin may not be. Analysts' SQL runs in it, so a database with rows of others, a role that reaches data, files
+// or other roles, or one that may write, is refused before the first query.
 
 // checkServer refuses a server or a role of the URL that a twin may not have.
 func (t *engine) checkServer(ctx context.Context, tx pgx.Tx) error {

@@ -16,9 +16,10 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
-// The text that is sent. SELECT datname FROM pg_database becomes WITH "pg_catalog.pg_database" AS (SELECT … FROM ROWS FROM
-// (unnest($1) …)) SELECT datname FROM "pg_catalog.pg_database": released tables and what the policy or the session gives are
-// arrays, relations that tell of the server are shown with those columns masked, and all others are the server's own.
+// The text that is sent. SELECT datname FROM pg_database becomes WITH "pg_catalog.pg_database" AS (SELECT … FROM ROWS
+// FROM (unnest($1) …)) SELECT datname FROM "pg_catalog.pg_database": released tables and what the policy or the session
+// gives are arrays, relations that tell of the server are shown with those columns masked, and all others are the
+// server's own.
 
 // shapes is what a twin's own catalogs say of themselves: the columns of each relation of pg_catalog and
 // information_schema, by schema.name.
@@ -72,7 +73,8 @@ func (c *composer) compose(q outer.Query, tables []sandbox.Table) string {
 			c.masked(schema, relation)
 		}
 	}
-	// With a table expression in front the text can be nothing but a query: the grammar is the second lock on that door.
+	// With a table expression in front the text can be nothing but a query: the grammar is the second lock on that
+	// door.
 	c.parts = append(c.parts, `" " AS (SELECT)`)
 	if q.With == "" {
 		return "WITH " + strings.Join(c.parts, ", ") + " " + q.SQL

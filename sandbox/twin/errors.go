@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// What an analyst is told of an error of PostgreSQL's. Its SQLSTATE is kept where a query may bring it about; its text is ours
-// where the server's could name a value, or something of the twin.
+// What an analyst is told of an error of PostgreSQL's. Its SQLSTATE is kept where a query may bring it about; its text
+// is ours where the server's could name a value, or something of the twin.
 
 // messages are what an analyst is told of errors that her query's values raise. PostgreSQL's own text may hold a value.
 var messages = map[string]string{

@@ -12,9 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
-// hostileTexts are sent to the twin as they are, which no analyst can do: what reaches it is regenerated from a tree whose
-// functions are allow-listed. They show what holds even if that failed. state is the SQLSTATE that ends them; those
-// without one may answer, and leave nothing behind.
+// hostileTexts are sent to the twin as they are, which no analyst can do: what reaches it is regenerated from a tree
+// whose functions are allow-listed. They show what holds even if that failed. state is the SQLSTATE that ends them;
+// those without one may answer, and leave nothing behind.
 var hostileTexts = []struct{ sql, state string }{
 	{"SELECT pg_sleep(60)", "57014"},
 	{"SELECT count(*) FROM generate_series(1, 10000000000)", "57014 54000"},
@@ -57,8 +57,8 @@ var hostileTexts = []struct{ sql, state string }{
 	{"SELECT nextval('evil')", "42P01"}, {"SELECT setseed(0.5)", "ok"},
 }
 
-// TestTwinHostileTexts: each ends in time with an error that tells nothing of the server, and the next query finds the twin
-// as it was.
+// TestTwinHostileTexts: each ends in time with an error that tells nothing of the server, and the next query finds the
+// twin as it was.
 func TestTwinHostileTexts(t *testing.T) {
 	server := sandboxtest.NewServer(t)
 	e := sandboxtest.OpenTwin(t, server, "hostile_twin")

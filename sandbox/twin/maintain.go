@@ -175,8 +175,10 @@ func (t *engine) ensureRole(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// copyIn replaces the rows of a public table in one transaction, unless they are there already, and returns what marks them. Of several proxies one at a time does so: what another one was about to insert would be
-// there beside it, and each row twice. Those that have read the same rows leave in place what the first has put there, and their queries read it.
+// copyIn replaces the rows of a public table in one transaction, unless they are there already, and returns what marks
+// them. Of several proxies one at a time does so: what another one was about to insert would be there beside it, and
+// each row twice. Those that have read the same rows leave in place what the first has put there, and their queries
+// read it.
 func (t *engine) copyIn(ctx context.Context, database string, public sandbox.Table) (mark string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maintainTimeout)
 	defer cancel()
@@ -222,14 +224,16 @@ func (t *engine) copyIn(ctx context.Context, database string, public sandbox.Tab
 // errThere rolls a copy back whose rows are there already.
 var errThere = errors.New("twin: these rows are there")
 
-// thereSQL compares what a transaction has inserted with what was there before, by the number of rows and a hash of them that hangs on no order, and returns the mark of that which is to stay. A copy is marked by the
-// transaction that wrote it, which all its rows name (xmin); one without rows, by no text.
+// thereSQL compares what a transaction has inserted with what was there before, by the number of rows and a hash of
+// them that hangs on no order, and returns the mark of that which is to stay. A copy is marked by the transaction that
+// wrote it, which all its rows name (xmin); one without rows, by no text.
 const thereSQL = `SELECT s.there, CASE WHEN s.there THEN s.mark WHEN $1::pg_catalog.int8 = 0 THEN '' ELSE pg_catalog.pg_current_xact_id()::pg_catalog.xid::pg_catalog.text END FROM (
   SELECT pg_catalog.count(*) FILTER (WHERE r.own) = pg_catalog.count(*) FILTER (WHERE NOT r.own) AND pg_catalog.sum(r.hash) FILTER (WHERE r.own) IS NOT DISTINCT FROM pg_catalog.sum(r.hash) FILTER (WHERE NOT r.own)
     AND pg_catalog.count(DISTINCT r.mark) FILTER (WHERE NOT r.own) < 2 AS there, COALESCE(pg_catalog.min(r.mark) FILTER (WHERE NOT r.own), '') AS mark
   FROM (SELECT t.xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid AS own, t.xmin::pg_catalog.text AS mark, pg_catalog.hashtextextended(t.*::pg_catalog.text, 0) AS hash FROM %s AS t) AS r) AS s`
 
-// theirs asks whether the copies that a transaction reads are others than those of these marks. It stands behind the query, whose locks keep the names standing for what it has read, and has its snapshot.
+// theirs asks whether the copies that a transaction reads are others than those of these marks. It stands behind the
+// query, whose locks keep the names standing for what it has read, and has its snapshot.
 func theirs(copies []copied) string {
 	var list []string
 	for _, c := range copies {

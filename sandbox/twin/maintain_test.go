@@ -44,8 +44,8 @@ const shape = `SELECT string_agg(c.relname || '.' || a.attname || ' ' || format_
 	ORDER BY c.relname, a.attnum) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE n.nspname IN ('public', 'lookup') AND a.attnum > 0 AND NOT a.attisdropped`
 
-// TestTwinStaysInStep: the database is made when it is absent, altered in place when the policy changes, and shows what a
-// newly made one would show.
+// TestTwinStaysInStep: the database is made when it is absent, altered in place when the policy changes, and shows what
+// a newly made one would show.
 func TestTwinStaysInStep(t *testing.T) {
 	ctx, server := context.Background(), sandboxtest.NewServer(t)
 	e := sandboxtest.OpenTwin(t, server, "step_twin")
@@ -92,7 +92,8 @@ func TestTwinStaysInStep(t *testing.T) {
 const keys = `SELECT string_agg(k.conrelid::regclass || ' ' || k.conname || ' ' || pg_get_constraintdef(k.oid), E'\n' ORDER BY k.conrelid::regclass::text, k.conname)
 	FROM pg_constraint k WHERE k.conrelid >= 16384`
 
-// TestTwinKeysStayInStep: keys come, go and change with the policy, whatever they lead to, and are then those of a newly made twin.
+// TestTwinKeysStayInStep: keys come, go and change with the policy, whatever they lead to, and are then those of a
+// newly made twin.
 func TestTwinKeysStayInStep(t *testing.T) {
 	ctx, server := context.Background(), sandboxtest.NewServer(t)
 	e := sandboxtest.OpenTwin(t, server, "keys_twin")
@@ -169,7 +170,8 @@ func TestTwinPublicTables(t *testing.T) {
 	}
 }
 
-// TestTwinPerDataset: with several datasets each has a database of its own, so that no analyst sees another dataset's tables.
+// TestTwinPerDataset: with several datasets each has a database of its own, so that no analyst sees another dataset's
+// tables.
 func TestTwinPerDataset(t *testing.T) {
 	ctx, server := context.Background(), sandboxtest.NewServer(t)
 	e := sandboxtest.OpenTwin(t, server, "many_twin")
@@ -197,7 +199,8 @@ func TestTwinPerDataset(t *testing.T) {
 	wait.Wait()
 }
 
-// TestTwinRefusesDatabases: a twin is not made in a database that could hold private rows, nor by a role that could reach them.
+// TestTwinRefusesDatabases: a twin is not made in a database that could hold private rows, nor by a role that could
+// reach them.
 func TestTwinRefusesDatabases(t *testing.T) {
 	server := sandboxtest.NewServer(t)
 	server.Exec(t, "postgres", "CREATE DATABASE prod", "CREATE DATABASE taken OWNER "+sandboxtest.Owner, "CREATE DATABASE strange", "CREATE DATABASE filled OWNER "+sandboxtest.Owner,

@@ -95,8 +95,8 @@ func TestTwinCatalogsTellNothing(t *testing.T) {
 	}
 }
 
-// clusterQueries ask for what only the server, not the twin, could know. Object ids of the twin's own tables are left out:
-// they come from a counter of the whole server (docs/adr/0015).
+// clusterQueries ask for what only the server, not the twin, could know. Object ids of the twin's own tables are left
+// out: they come from a counter of the whole server (docs/adr/0015).
 var clusterQueries = []string{
 	"SELECT * FROM pg_database", "SELECT * FROM pg_roles ORDER BY 1", "SELECT * FROM pg_user ORDER BY 1", "SELECT * FROM pg_group",
 	"SELECT * FROM pg_auth_members", "SELECT * FROM pg_settings ORDER BY 1", "SELECT * FROM pg_stat_activity", "SELECT * FROM pg_tablespace",

@@ -19,8 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// One query on a connection: it is bound to the session's search path, zone and time inside a read-only transaction, which is
-// rolled back whatever happened.
+// One query on a connection: it is bound to the session's search path, zone and time inside a read-only transaction,
+// which is rolled back whatever happened.
 
 // run is one query on a connection.
 type run struct {
@@ -49,7 +49,8 @@ func cancelling(conn *pgconn.PgConn) ctxwatch.Handler {
 const (
 	beginRead = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY" // so that a query and theirs see the same rows
 	endRead   = "ROLLBACK"
-	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back too.
+	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back
+	// too.
 	giveBack = "SELECT pg_catalog.pg_advisory_unlock_all()"
 	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true), pg_catalog.set_config('DateStyle', $6, true), pg_catalog.set_config('bytea_output', $7, true)"
 )
@@ -74,8 +75,8 @@ func searchPath(text string) string {
 	return strings.Join(schemas, ", ")
 }
 
-// query runs a SELECT in a read-only transaction that is rolled back: one round trip, but where the session's form of numbers and intervals is
-// its own (formed).
+// query runs a SELECT in a read-only transaction that is rolled back: one round trip, but where the session's form of
+// numbers and intervals is its own (formed).
 func (r *run) query(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
 	form := s.Form()
 	if form.Intervals != "" || form.Digits > 0 || !s.Literals.SameSettings(r.zone, form) {
@@ -109,7 +110,8 @@ func (r *run) read(ctx context.Context, batch *pgconn.Batch, which int) (sandbox
 // binaryFormat is the protocol's code of a column that comes in binary.
 const binaryFormat = 1
 
-// others tells, after a query that failed, whether it may have done so because of another proxy's copies: of other columns, say, by a policy that this one has not read yet.
+// others tells, after a query that failed, whether it may have done so because of another proxy's copies: of other
+// columns, say, by a policy that this one has not read yet.
 func (r *run) others(ctx context.Context) bool {
 	if r.theirs == "" || r.conn.IsClosed() {
 		return false
@@ -118,9 +120,9 @@ func (r *run) others(ctx context.Context) bool {
 	return said.Err != nil || len(said.Rows) != 1 || string(said.Rows[0][0]) != "f"
 }
 
-// formed runs a query in a session whose settings change what n::text is. Values themselves are then not read as texts, which would have lost digits, or be intervals
-// of another style: their columns come in binary, so the query is described first. That reads its literals, under the settings that they are to be read by; it
-// runs under those of now.
+// formed runs a query in a session whose settings change what n::text is. Values themselves are then not read as texts,
+// which would have lost digits, or be intervals of another style: their columns come in binary, so the query is
+// described first. That reads its literals, under the settings that they are to be read by; it runs under those of now.
 func (r *run) formed(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
 	d, err := r.prepare(ctx, s, text)
 	if err != nil {
@@ -229,8 +231,8 @@ func (r *run) collect(results *pgconn.MultiResultReader, which int) (sandbox.Row
 	return out, nil
 }
 
-// describe has the server bind a query, which it does not run. One over leaves is planned too, by which the server evaluates
-// constants: asin(2) + n fails then, and not when it has been paid for.
+// describe has the server bind a query, which it does not run. One over leaves is planned too, by which the server
+// evaluates constants: asin(2) + n fails then, and not when it has been paid for.
 func (r *run) describe(ctx context.Context, s sandbox.Session, q outer.Query, text string, args [][]byte, planned bool) (d sandbox.Description, err error) {
 	bound, err := r.prepare(ctx, s, text)
 	if err == nil && planned {
@@ -257,8 +259,8 @@ func columnsOf(fields []pgconn.FieldDescription) []sandbox.Column {
 	return columns
 }
 
-// fault says what the analyst may know of an error. The server's own text goes to the operator's log, and only where the
-// query should not have failed.
+// fault says what the analyst may know of an error. The server's own text goes to the operator's log, and only where
+// the query should not have failed.
 func (t *engine) fault(ctx context.Context, s sandbox.Session, l sandbox.Limits, err error) error {
 	var ours *scalar.Error
 	var theirs *pgconn.PgError

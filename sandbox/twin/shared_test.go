@@ -42,7 +42,8 @@ func shared(t *testing.T, name string, n int) (server *pgtest.Server, list []san
 	return server, list
 }
 
-// together has each of three proxies that copy the codes wait at its COMMIT until the others write theirs or wait for it.
+// together has each of three proxies that copy the codes wait at its COMMIT until the others write theirs or wait for
+// it.
 const together = `CREATE FUNCTION public.together() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
   FOR i IN 1 .. 200 LOOP
     EXIT WHEN EXISTS (SELECT FROM lookup.codes WHERE xmin <> pg_current_xact_id()::xid) OR 2 <= (SELECT count(DISTINCT pid) FROM pg_locks
@@ -54,7 +55,8 @@ const together = `CREATE FUNCTION public.together() RETURNS trigger LANGUAGE plp
 END $$;
 CREATE CONSTRAINT TRIGGER together AFTER INSERT ON lookup.codes DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.code = 'code 0') EXECUTE FUNCTION public.together()`
 
-// TestCopiesAtOnce: proxies that are started together put a public table's rows into their twin once, and not once each; those that have read the same rows leave them alone.
+// TestCopiesAtOnce: proxies that are started together put a public table's rows into their twin once, and not once
+// each; those that have read the same rows leave them alone.
 func TestCopiesAtOnce(t *testing.T) {
 	server, list := shared(t, "at_once", 3)
 	what := func() string {
@@ -99,7 +101,8 @@ func TestCopiesAtOnce(t *testing.T) {
 	}
 }
 
-// TestCopiesOfAnotherProxy: a query reads the copies that it was planned by, whatever another proxy has put into the twin, before it or while it waits.
+// TestCopiesOfAnotherProxy: a query reads the copies that it was planned by, whatever another proxy has put into the
+// twin, before it or while it waits.
 func TestCopiesOfAnotherProxy(t *testing.T) {
 	server, list := shared(t, "another", 2)
 	plan := sandboxtest.Parse(t, "SELECT count(*), sum(c.weight) FROM lookup.codes c", &plans.Leaf{})

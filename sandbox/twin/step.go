@@ -95,7 +95,8 @@ func (t *table) full() string {
 	return dialect.QuoteName(t.schema) + "." + dialect.QuoteName(t.name)
 }
 
-// wantedTables are those of the policy, and the views of schema dp, whose rows come with each query: made-up rows are there whether they are paid for or not.
+// wantedTables are those of the policy, and the views of schema dp, whose rows come with each query: made-up rows are
+// there whether they are paid for or not.
 func wantedTables(d *policy.Dataset) []*table {
 	var wanted []*table
 	for _, t := range d.Tables {
@@ -130,9 +131,10 @@ func wantedTables(d *policy.Dataset) []*table {
 	return wanted
 }
 
-// dropKeys drops the keys that the twin has, foreign ones first, where they or a table's columns are not as wanted, and returns the statements
-// that add the wanted ones when the tables are there. The tables are empty: no row is held against a key. That a column is not null is a constraint, too, from
-// PostgreSQL 18 on, and is the column's matter (table).
+// dropKeys drops the keys that the twin has, foreign ones first, where they or a table's columns are not as wanted, and
+// returns the statements that add the wanted ones when the tables are there. The tables are empty: no row is held
+// against a key. That a column is not null is a constraint, too, from PostgreSQL 18 on, and is the column's matter
+// (table).
 func (s *step) dropKeys(ctx context.Context, d *policy.Dataset, wanted []*table) (add []string, err error) {
 	rows, err := s.tx.Query(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), pg_catalog.format('%I', k.conname), pg_catalog.pg_get_constraintdef(k.oid)
 		FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -1,11 +1,13 @@
-// Package twin is the sandbox of a PostgreSQL server (ADR 15): for each dataset a shadow database, which has the tables that
-// the policy describes and none of their rows, public tables excepted. It makes these databases and keeps them in step with
-// the policy (maintain.go, step.go, alter.go), refuses servers, databases and roles that could hold or reach private rows
-// (check.go), and runs outer queries under a role that owns nothing, in transactions that are read-only and rolled back.
+// Package twin is the sandbox of a PostgreSQL server (ADR 15): for each dataset a shadow database, which has the tables
+// that the policy describes and none of their rows, public tables excepted. It makes these databases and keeps them in
+// step with the policy (maintain.go, step.go, alter.go), refuses servers, databases and roles that could hold or reach
+// private rows (check.go), and runs outer queries under a role that owns nothing, in transactions that are read-only
+// and rolled back.
 //
-// SELECT k, sum(n) FROM leaf_1 GROUP BY k comes here as PostgreSQL's own text over a released table. compose.go puts table
-// expressions in front, WITH leaf_1 AS (SELECT … FROM ROWS FROM (unnest($1), unnest($2)) …), with a column's values as
-// one array parameter each, and of catalogs what may be shown; run.go sends it in one round trip and reads the rows.
+// SELECT k, sum(n) FROM leaf_1 GROUP BY k comes here as PostgreSQL's own text over a released table. compose.go puts
+// table expressions in front, WITH leaf_1 AS (SELECT … FROM ROWS FROM (unnest($1), unnest($2)) …), with a column's
+// values as one array parameter each, and of catalogs what may be shown; run.go sends it in one round trip and reads
+// the rows.
 package twin
 
 import (
@@ -32,8 +34,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/cluster"
 )
 
-// engine is the Engine of a PostgreSQL server: for each dataset an empty database, made from the policy and kept in step
-// with it. Outer queries run there under a role that owns nothing, in read-only transactions that are rolled back;
+// engine is the Engine of a PostgreSQL server: for each dataset an empty database, made from the policy and kept in
+// step with it. Outer queries run there under a role that owns nothing, in read-only transactions that are rolled back;
 // released tables come with the query as array parameters, so nothing is left behind.
 type engine struct {
 	options sandbox.Options
@@ -193,7 +195,8 @@ func (t *engine) change() (done func()) {
 	}
 }
 
-// holds tells whether the twin's own copies are these, as far as this proxy knows, and nothing changes, as of that many changes; and how they are marked.
+// holds tells whether the twin's own copies are these, as far as this proxy knows, and nothing changes, as of that many
+// changes; and how they are marked.
 func (t *engine) holds(dataset string, public []sandbox.Table) (own []copied, ok bool, changes int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -204,7 +207,8 @@ func (t *engine) holds(dataset string, public []sandbox.Table) (own []copied, ok
 	}), t.changes
 }
 
-// forget is told that another proxy has put other copies in the place of these: they travel with each query that reads them, until they are put there again.
+// forget is told that another proxy has put other copies in the place of these: they travel with each query that reads
+// them, until they are put there again.
 func (t *engine) forget(dataset string, copies []copied) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,7 +236,8 @@ func (t *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query,
 // errGone says that a session ended while it was asked, with its server or by it. Asked again, another answers.
 var errGone = errors.New("twin: the session is gone")
 
-// ask runs or binds one query. Where the twin's copies of public tables are not those that are given with it, or come to be others while it runs, it reads these, which then travel with it. Of what this proxy does it knows; what others
+// ask runs or binds one query. Where the twin's copies of public tables are not those that are given with it, or come
+// to be others while it runs, it reads these, which then travel with it. Of what this proxy does it knows; what others
 // do that share the twin the query's own transaction tells.
 func (t *engine) ask(ctx context.Context, describe *sandbox.Description, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
 	var public, others []sandbox.Table
@@ -320,7 +325,8 @@ func (t *engine) sendOnce(ctx context.Context, describe *sandbox.Description, s 
 	return rows, nil
 }
 
-// patience is how long a query may last by the clock. Of a server of its own the engine sees the processor time (timed).
+// patience is how long a query may last by the clock. Of a server of its own the engine sees the processor time
+// (timed).
 func (t *engine) patience(l sandbox.Limits) time.Duration {
 	if t.server != nil {
 		return processor.Patience * l.Time
@@ -345,8 +351,8 @@ func (t *engine) acquire(ctx context.Context, db *database, s sandbox.Session, l
 }
 
 // timed is a context that ends when a session has taken the time of a query: of the processor where the server is the
-// engine's own, else by the clock, since its processor may be another machine's. done says what it took to who asks, and
-// ends a session of its own server that does not stop.
+// engine's own, else by the clock, since its processor may be another machine's. done says what it took to who asks,
+// and ends a session of its own server that does not stop.
 func (t *engine) timed(ctx context.Context, conn *pgconn.PgConn, s sandbox.Session, l sandbox.Limits) (limited context.Context, done func()) {
 	begun, pid := time.Now(), int(conn.PID())
 	limited, over := context.WithCancelCause(ctx)

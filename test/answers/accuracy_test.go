@@ -36,8 +36,8 @@ func chargedAsExplained(t *testing.T, w *kit.Wire, sql string) string {
 	return charged
 }
 
-// TestMaxError: SET dp.max_error finds the least cost, says so beforehand, leaves what is exact enough free, and refuses
-// with the cost what is too dear, without a charge.
+// TestMaxError: SET dp.max_error finds the least cost, says so beforehand, leaves what is exact enough free, and
+// refuses with the cost what is too dear, without a charge.
 func TestMaxError(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "0.6", Cap: "50"}, 0))
 	w := p.Connect("alice", "lab")
@@ -76,8 +76,8 @@ func TestMaxError(t *testing.T) {
 	}
 }
 
-// TestRefining: a question asked again more exactly costs the difference, by dp.max_error and by dp.epsilon; nothing is read
-// of the data again; both answers stay, and the finer one is what a repeat gets. It survives kill -9.
+// TestRefining: a question asked again more exactly costs the difference, by dp.max_error and by dp.epsilon; nothing is
+// read of the data again; both answers stay, and the finer one is what a repeat gets. It survives kill -9.
 func TestRefining(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0)
 	p := kit.Serve(t, path)

@@ -54,8 +54,8 @@ func withoutSQL(rows [][]string) string {
 	return strings.Join(kept, "\n")
 }
 
-// TestAdultOnBothEngines serves the example policies over the same rows in DuckDB and in PostgreSQL: the same plans, the
-// same costs and notices, and answers within the 1 − 10⁻⁹ bound of their noise around the truth.
+// TestAdultOnBothEngines serves the example policies over the same rows in DuckDB and in PostgreSQL: the same plans,
+// the same costs and notices, and answers within the 1 − 10⁻⁹ bound of their noise around the truth.
 func TestAdultOnBothEngines(t *testing.T) {
 	kit.Beside(t)
 	file := material.Path(t, "data", "adult.csv")

@@ -10,8 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestAlarmsThroughSQL: one charge buys a run; each no is free, each yes is counted down, also by a process that was killed
-// between two answers; after the last the next question buys anew. At an ε so large that answers are those of the rows.
+// TestAlarmsThroughSQL: one charge buys a run; each no is free, each yes is counted down, also by a process that was
+// killed between two answers; after the last the next question buys anew. At an ε so large that answers are those of
+// the rows.
 func TestAlarmsThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	t.Run("DuckDB", func(t *testing.T) { alarmsThroughSQL(t, kit.DuckDB(t, kit.Budgets{User: "900000", Cap: "900000"}, 0)) })

@@ -66,8 +66,8 @@ func pgHires(t *testing.T, server *pgtest.Server, accountant string) (path, data
 	return writeHires(t, memory.Dir(t), server.URLFor(role, database), accountant, "public"), database
 }
 
-// TestGrowingReleaseThroughPsql: EXPLAIN names the mechanism, the reason, cost and error; the first question pays, every
-// later one is free, on later days too, and after a restart; another analyst pays for herself and reads the same.
+// TestGrowingReleaseThroughPsql: EXPLAIN names the mechanism, the reason, cost and error; the first question pays,
+// every later one is free, on later days too, and after a restart; another analyst pays for herself and reads the same.
 func TestGrowingReleaseThroughPsql(t *testing.T) {
 	path, _ := pgHires(t, pgtest.Shared(t), "zcdp")
 	c := servedBy(t, path, date("2025-06-01").Add(13*time.Hour))
@@ -122,8 +122,8 @@ func countIn(printed string) string {
 	return "none"
 }
 
-// TestGrowthShowsNobodysChoices: what alice has asked on which days changes no frame that bob gets, nor what he is charged
-// (privacy rule 1).
+// TestGrowthShowsNobodysChoices: what alice has asked on which days changes no frame that bob gets, nor what he is
+// charged (privacy rule 1).
 func TestGrowthShowsNobodysChoices(t *testing.T) {
 	kit.Beside(t)
 	ask := func(alice ...string) (frames []string) {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestBoundsOfColumns holds dp.low(x) and dp.high(x) against x_low and x_high of the same held answer: of counts they are the same, of
-// what is computed they enclose the value. Beside a column they cost nothing.
+// TestBoundsOfColumns holds dp.low(x) and dp.high(x) against x_low and x_high of the same held answer: of counts they
+// are the same, of what is computed they enclose the value. Beside a column they cost nothing.
 func TestBoundsOfColumns(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "90", Cap: "90"}, 0))
 	w := p.Connect("alice", "lab")

@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestFetchedForFree: what a cursor, a portal, a COPY or an EXECUTE brings is charged when it is drawn, once, and never when
-// it is fetched, fetched again, or lost with a transaction.
+// TestFetchedForFree: what a cursor, a portal, a COPY or an EXECUTE brings is charged when it is drawn, once, and never
+// when it is fetched, fetched again, or lost with a transaction.
 func TestFetchedForFree(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "100"}, 0))
 	w, other := p.Connect("alice", "lab"), p.Connect("alice", "lab")

@@ -11,8 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// charts is the lab with the keys of a policy that charts are drawn from: groups of what is outside are hidden, a domain of
-// times ends below a date, and min and max are the declared ends. Number 7 is alone in the city Zzyzx, which is not declared.
+// charts is the lab with the keys of a policy that charts are drawn from: groups of what is outside are hidden, a
+// domain of times ends below a date, and min and max are the declared ends. Number 7 is alone in the city Zzyzx, which
+// is not declared.
 func charts(t *testing.T, without int) kit.Side {
 	t.Helper()
 	side, path := kit.Lab{Engine: "duckdb", Change: []string{
@@ -27,8 +28,8 @@ func charts(t *testing.T, without int) kit.Side {
 	return side
 }
 
-// TestChartsTellTheTruth: a time series has no last bucket of one instant, no bar is of nobody, totals have what the bars leave
-// out, and min and max of declared ends are free.
+// TestChartsTellTheTruth: a time series has no last bucket of one instant, no bar is of nobody, totals have what the
+// bars leave out, and min and max of declared ends are free.
 func TestChartsTellTheTruth(t *testing.T) {
 	kit.Beside(t)
 	w := charts(t, 0).Connect("alice", "lab")
@@ -71,8 +72,8 @@ func TestChartsTellTheTruth(t *testing.T) {
 	}
 }
 
-// TestFewDifferentValues: the number of few declared values is that of those with many rows, at an ε at which their number
-// itself would be lost; a value of one row is not among them, and nothing tells whether it has that row.
+// TestFewDifferentValues: the number of few declared values is that of those with many rows, at an ε at which their
+// number itself would be lost; a value of one row is not among them, and nothing tells whether it has that row.
 func TestFewDifferentValues(t *testing.T) {
 	kit.Beside(t)
 	var heard [2][]string

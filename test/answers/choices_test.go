@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestChoicesThroughSQL: at an ε so large that nothing is random, quantiles, modes and first keys are those of the rows, on
-// both databases; asked again they are free and the same.
+// TestChoicesThroughSQL: at an ε so large that nothing is random, quantiles, modes and first keys are those of the
+// rows, on both databases; asked again they are free and the same.
 func TestChoicesThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	t.Run("DuckDB", func(t *testing.T) { choicesThroughSQL(t, kit.DuckDB(t, kit.Budgets{User: "900000", Cap: "900000"}, 0)) })

@@ -17,8 +17,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestConstantsFailForFree: what fails by its text alone is refused before anything is charged, in PostgreSQL's words; and what only looks as if it failed is
-// answered. testdata/constants.txt has a statement, and below it what PostgreSQL says of it, then what dpproxy does where that is something else.
+// TestConstantsFailForFree: what fails by its text alone is refused before anything is charged, in PostgreSQL's words;
+// and what only looks as if it failed is answered. testdata/constants.txt has a statement, and below it what PostgreSQL
+// says of it, then what dpproxy does where that is something else.
 func TestConstantsFailForFree(t *testing.T) {
 	server := pgtest.Start(t)
 	path, database := kit.Postgres(t, server, kit.Budgets{User: "100000", Cap: "900000"}, 0)

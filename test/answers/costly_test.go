@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestCostlyIsRefusedForFree: what takes more of the processor or of memory above the counts than a statement may is refused
-// before anything is charged, and what takes less is answered.
+// TestCostlyIsRefusedForFree: what takes more of the processor or of memory above the counts than a statement may is
+// refused before anything is charged, and what takes less is answered.
 func TestCostlyIsRefusedForFree(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "100", Cap: "1000"}, 0)
 	kit.Edit(t, path, `listen: "127.0.0.1:0"`, `listen: "127.0.0.1:0", limits: {statement_cpu: 1s, statement_memory: 64MiB}`)

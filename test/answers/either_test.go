@@ -27,8 +27,9 @@ func eitherFirm(t *testing.T) string {
 	return path
 }
 
-// TestEitherThroughTheWire: one budget of (1, 1e-6) holds twenty cheap questions of carol's in ρ and then nothing, and bob's three dear
-// ones in ε; EXPLAIN says which and why, dp.budget and SHOW tell both sums, and so do `dpproxy budget`, `price` and a copy of the ledger.
+// TestEitherThroughTheWire: one budget of (1, 1e-6) holds twenty cheap questions of carol's in ρ and then nothing, and
+// bob's three dear ones in ε; EXPLAIN says which and why, dp.budget and SHOW tell both sums, and so do `dpproxy
+// budget`, `price` and a copy of the ledger.
 func TestEitherThroughTheWire(t *testing.T) {
 	kit.Beside(t)
 	c := servedBy(t, eitherFirm(t), date("2025-06-01"))
@@ -99,8 +100,8 @@ func TestEitherThroughTheWire(t *testing.T) {
 	c.begin()
 }
 
-// TestEitherShowsNobodysChoices: what alice has spent, in ε or in ρ, changes no frame of carol's: the unit of a price follows what is left
-// to herself (privacy rule 1).
+// TestEitherShowsNobodysChoices: what alice has spent, in ε or in ρ, changes no frame of carol's: the unit of a price
+// follows what is left to herself (privacy rule 1).
 func TestEitherShowsNobodysChoices(t *testing.T) {
 	kit.Beside(t)
 	ask := func(others ...string) (frames []string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestGroupsThatNobodyIsIn: with hardly any noise the form that the notice names is answered as by PostgreSQL, and where a
-// plain form has a notice its answer has one group more than that.
+// TestGroupsThatNobodyIsIn: with hardly any noise the form that the notice names is answered as by PostgreSQL, and
+// where a plain form has a notice its answer has one group more than that.
 func TestGroupsThatNobodyIsIn(t *testing.T) {
 	kit.Beside(t)
 	fresh, direct := plainFixture(t)
@@ -42,8 +42,8 @@ func TestGroupsThatNobodyIsIn(t *testing.T) {
 
 var widthTold = regexp.MustCompile(`NULL where the count of their rows is within its own error, at most (\d+)`)
 
-// TestAveragesOfNoise: an average is NULL exactly where the released count that it is divided by is at most the half-width
-// that the notice tells, by the proxy itself and by the sandbox.
+// TestAveragesOfNoise: an average is NULL exactly where the released count that it is divided by is at most the
+// half-width that the notice tells, by the proxy itself and by the sandbox.
 func TestAveragesOfNoise(t *testing.T) {
 	kit.Beside(t)
 	fresh, _ := plainFixture(t)

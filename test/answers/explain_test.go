@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestPlansAsToolsReadThem: EXPLAIN (FORMAT JSON) is an array of one plan, whose nodes have the names that PostgreSQL gives and tools
-// look for (pgAdmin shows a white page where a node has no type), and whose cost is what is charged.
+// TestPlansAsToolsReadThem: EXPLAIN (FORMAT JSON) is an array of one plan, whose nodes have the names that PostgreSQL
+// gives and tools look for (pgAdmin shows a white page where a node has no type), and whose cost is what is charged.
 func TestPlansAsToolsReadThem(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "90", Cap: "90"}, 0))
 	w := p.Connect("alice", "lab")

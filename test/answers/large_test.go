@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// staysSQL are two stays of each person: half of them on one day and half on another, each for one price, and one person's
-// where nobody else is.
+// staysSQL are two stays of each person: half of them on one day and half on another, each for one price, and one
+// person's where nobody else is.
 const staysSQL = `CREATE TABLE stays AS SELECT i AS uid, CASE WHEN i = 7 THEN DATE '2011-01-01' WHEN i % 2 = 0 THEN DATE '2020-02-29' ELSE DATE '2021-03-01' END AS day,
   CASE WHEN i = 7 THEN 13 WHEN n = 2 THEN NULL WHEN i % 2 = 0 THEN 100 ELSE 250 END AS price FROM generate_series(1, 1000) AS s(i), generate_series(1, 2) AS r(n)`
 
@@ -23,9 +23,9 @@ const staysTable = `      - name: stays
           - {name: price, type: integer, domain: {min: 0, max: 999}, nulls: cell}
 `
 
-// TestLargeProductsThroughSQL: on both engines, days by prices are more than an answer has room for. Without the policy's
-// word they are refused, and nothing is charged; with it those are shown that enough people have, NULL among them, never
-// one person's; the same question is free afterwards, its total another counter's.
+// TestLargeProductsThroughSQL: on both engines, days by prices are more than an answer has room for. Without the
+// policy's word they are refused, and nothing is charged; with it those are shown that enough people have, NULL among
+// them, never one person's; the same question is free afterwards, its total another counter's.
 func TestLargeProductsThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	duck := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)

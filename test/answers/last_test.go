@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestLast: dp.last has what the notice of the session's last answer said, for clients that drop notices; asking for it, catalogs and
-// refusals change nothing of it, and no session sees another's.
+// TestLast: dp.last has what the notice of the session's last answer said, for clients that drop notices; asking for
+// it, catalogs and refusals change nothing of it, and no session sees another's.
 func TestLast(t *testing.T) {
 	kit.Beside(t)
 	s := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0))
@@ -72,8 +72,8 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// TestMostlyNoiseIsTold: at an ε at which noise is far above every count the answer says that it is mostly noise, in the notice and in
-// dp.last; where noise vanishes it does not.
+// TestMostlyNoiseIsTold: at an ε at which noise is far above every count the answer says that it is mostly noise, in
+// the notice and in dp.last; where noise vanishes it does not.
 func TestMostlyNoiseIsTold(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "100", Cap: "1000"}, 0))
 	w := p.Connect("alice", "lab")

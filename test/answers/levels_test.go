@@ -18,7 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// trustPolicy has alice at the whole, bob and dora among the staff, and everybody else a guest; %[2]s is the accountant.
+// trustPolicy has alice at the whole, bob and dora among the staff, and everybody else a guest; %[2]s is the
+// accountant.
 const trustPolicy = `version: 1
 server: {listen: "127.0.0.1:0"}
 backend: {url: %[1]q}
@@ -80,8 +81,8 @@ func duckTrust(t *testing.T, accountant string) string {
 	return writeTrust(t, dir, "duckdb:firm.duckdb", accountant, "main")
 }
 
-// TestLevelsThroughPsql: EXPLAIN names the level, its cost and error; each analyst is charged her level, once; the cap is
-// charged the finest, once, whoever came first; what is not drawn for her level she does not have.
+// TestLevelsThroughPsql: EXPLAIN names the level, its cost and error; each analyst is charged her level, once; the cap
+// is charged the finest, once, whoever came first; what is not drawn for her level she does not have.
 func TestLevelsThroughPsql(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)
@@ -122,8 +123,8 @@ func TestLevelsThroughPsql(t *testing.T) {
 	}
 }
 
-// TestLevelsShowNobodysChoices: what the others have bought, at whatever level, changes no frame that bob gets, nor what he
-// is charged and holds (privacy rule 1).
+// TestLevelsShowNobodysChoices: what the others have bought, at whatever level, changes no frame that bob gets, nor
+// what he is charged and holds (privacy rule 1).
 func TestLevelsShowNobodysChoices(t *testing.T) {
 	kit.Beside(t)
 	for _, accountant := range []string{"pure", "zcdp", "either"} {
@@ -167,11 +168,12 @@ func TestLevelsShowNobodysChoices(t *testing.T) {
 	}
 }
 
-// TestLevelsAreOneDraw: at each level the noise has the variance that the price buys, whoever comes first; a coarser level is
-// nearer to the finer one than to the truth by just what that knows; the cap pays the finest. The mean square of 500 cells of
-// variance V is from 0.55 V to 1.9 V, with ρ from 0.64 V to 1.36 V: simulated a million times, the squares of 500 Laplace
-// draws lay from 0.62 to 1.69, those of normal ones from 0.71 to 1.33; what a coarser level has beyond a finer one has a
-// kurtosis of up to 8 instead of 6. Less than one false alarm in a hundred thousand for each of 20.
+// TestLevelsAreOneDraw: at each level the noise has the variance that the price buys, whoever comes first; a coarser
+// level is nearer to the finer one than to the truth by just what that knows; the cap pays the finest. The mean square
+// of 500 cells of variance V is from 0.55 V to 1.9 V, with ρ from 0.64 V to 1.36 V: simulated a million times, the
+// squares of 500 Laplace draws lay from 0.62 to 1.69, those of normal ones from 0.71 to 1.33; what a coarser level has
+// beyond a finer one has a kurtosis of up to 8 instead of 6. Less than one false alarm in a hundred thousand for each
+// of 20.
 func TestLevelsAreOneDraw(t *testing.T) {
 	kit.Beside(t)
 	for _, accountant := range []string{"pure", "zcdp", "either"} {
@@ -234,8 +236,8 @@ func TestLevelsAreOneDraw(t *testing.T) {
 	}
 }
 
-// TestReleaseCommandAtLevels: `dpproxy release` charges each user her level; `dpproxy check` says what levels do not have,
-// and `dpproxy price` prices at hers.
+// TestReleaseCommandAtLevels: `dpproxy release` charges each user her level; `dpproxy check` says what levels do not
+// have, and `dpproxy price` prices at hers.
 func TestReleaseCommandAtLevels(t *testing.T) {
 	path := duckTrust(t, "pure")
 	out := kit.Run(t, "", "release", "--policy", path, "--user", "carol", "--user", "alice", "--user", "bob", "--name", "people_age")

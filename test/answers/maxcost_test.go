@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestMaxCost: what costs more than dp.max_cost is refused before anything is charged, whatever the way to it; what costs as much, or
-// nothing, is answered.
+// TestMaxCost: what costs more than dp.max_cost is refused before anything is charged, whatever the way to it; what
+// costs as much, or nothing, is answered.
 func TestMaxCost(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "100"}, 0))
 	w := p.Connect("alice", "lab")

@@ -130,8 +130,8 @@ func (row mechanismRow) walk(t *testing.T, w *kit.Wire, sql string) (plan string
 	return plan
 }
 
-// TestMechanismsDocument replays docs/mechanisms.md through the real psql: plans, costs, errors and refusals are those that
-// stand there, to the letter. With -update it writes the document, from a million people.
+// TestMechanismsDocument replays docs/mechanisms.md through the real psql: plans, costs, errors and refusals are those
+// that stand there, to the letter. With -update it writes the document, from a million people.
 func TestMechanismsDocument(t *testing.T) {
 	kit.Beside(t)
 	text, err := os.ReadFile(mechanismsDocument)
@@ -171,7 +171,8 @@ func TestMechanismsDocument(t *testing.T) {
 	}
 }
 
-// TestMechanismsAreTheTables: the document has the rows that are walked over the wire, in its table and as its sections.
+// TestMechanismsAreTheTables: the document has the rows that are walked over the wire, in its table and as its
+// sections.
 func TestMechanismsAreTheTables(t *testing.T) {
 	text, err := os.ReadFile(mechanismsDocument)
 	if err != nil {
@@ -229,8 +230,8 @@ func shell(t *testing.T, p *kit.Program, line string) string {
 
 func fromRoot(text string) string { return strings.ReplaceAll(text, "../../examples/", "examples/") }
 
-// publicLines are what of an answer is a function of the policy and her own questions: the whole of a plan, of a command
-// and of a refusal, the notice of others.
+// publicLines are what of an answer is a function of the policy and her own questions: the whole of a plan, of a
+// command and of a refusal, the notice of others.
 func publicLines(statement, out string) string {
 	if strings.HasPrefix(statement, "EXPLAIN") || strings.HasPrefix(statement, shellMark) || strings.HasPrefix(out, "ERROR:") {
 		return out
@@ -244,7 +245,8 @@ func publicLines(statement, out string) string {
 	return strings.Join(lines, "")
 }
 
-// toldByNoise is what a notice says of released values and not of the policy: whether an answer is mostly noise. TestMostlyNoiseIsTold holds it.
+// toldByNoise is what a notice says of released values and not of the policy: whether an answer is mostly noise.
+// TestMostlyNoiseIsTold holds it.
 var toldByNoise = regexp.MustCompile(`; mostly noise: ±\S+ on values near \S+( \([^)]*\))?`)
 
 // firstLinesApart are the first lines in which two texts differ.

@@ -17,7 +17,8 @@ func onlineRelease(updates int, more string) string {
 	return fmt.Sprintf("          - {kind: online, name: o, columns: [{column: age, step: 10}, hiv, city], epsilon: 1, updates: %d%s}\n", updates, more)
 }
 
-// askAll asks until the release has stopped, or for so many questions, for no more than it costs, and returns the answers by statement.
+// askAll asks until the release has stopped, or for so many questions, for no more than it costs, and returns the
+// answers by statement.
 func askAll(t *testing.T, w *kit.Wire, questions int) map[string]string {
 	t.Helper()
 	w.Ask("SET dp.max_cost = 1")
@@ -56,9 +57,9 @@ func spentBy(t *testing.T, w *kit.Wire) string {
 	return w.Ask("SELECT spent FROM dp.budget").Rows[0][0]
 }
 
-// TestOnlineReleaseThroughSQL: EXPLAIN names mechanism, reason, cost and both errors; the first use costs all of it, within
-// dp.epsilon; the same question has the same answer; then everything is free, until it stops, which is told, and it steps aside; what it
-// told stays.
+// TestOnlineReleaseThroughSQL: EXPLAIN names mechanism, reason, cost and both errors; the first use costs all of it,
+// within dp.epsilon; the same question has the same answer; then everything is free, until it stops, which is told, and
+// it steps aside; what it told stays.
 func TestOnlineReleaseThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(4, ", insist: true")))
@@ -106,8 +107,8 @@ func TestOnlineReleaseThroughSQL(t *testing.T) {
 	}
 }
 
-// TestOnlineReleaseDrawnAsAHistogram: without insist the release that a histogram would beat is that histogram, for its cost,
-// and answers everything from then on; EXPLAIN gives both figures.
+// TestOnlineReleaseDrawnAsAHistogram: without insist the release that a histogram would beat is that histogram, for its
+// cost, and answers everything from then on; EXPLAIN gives both figures.
 func TestOnlineReleaseDrawnAsAHistogram(t *testing.T) {
 	w := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(4, ""))).Connect("alice", "lab")
 	w.Ask("SET dp.epsilon = 1; SET dp.release = on")
@@ -122,8 +123,8 @@ func TestOnlineReleaseDrawnAsAHistogram(t *testing.T) {
 	}
 }
 
-// TestOnlineReleaseSurvivesKills: killed again and again between questions, a proxy never tells another hard answer for the
-// same question, never charges again, and each life that asks takes one update; in the end the release has stopped.
+// TestOnlineReleaseSurvivesKills: killed again and again between questions, a proxy never tells another hard answer for
+// the same question, never charges again, and each life that asks takes one update; in the end the release has stopped.
 func TestOnlineReleaseSurvivesKills(t *testing.T) {
 	kit.Beside(t)
 	p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(12, ", insist: true")))
@@ -195,8 +196,8 @@ func TestOnlineReleaseIsHerOwn(t *testing.T) {
 	}
 }
 
-// TestOnlineReleaseAtOnce: racing sessions of one analyst open the release once, at its cost, and take no more updates than
-// declared.
+// TestOnlineReleaseAtOnce: racing sessions of one analyst open the release once, at its cost, and take no more updates
+// than declared.
 func TestOnlineReleaseAtOnce(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(5, ", insist: true")))
 	done := make(chan string, 8)
@@ -230,7 +231,8 @@ func TestOnlineReleaseAtOnce(t *testing.T) {
 }
 
 // TestOnlineReleaseHasOneInstance: sessions that wait for another to open the release, and ask it at once, ask the one
-// instance that was opened: no restart takes an update, so that the updates that are left and the hard answers told make all.
+// instance that was opened: no restart takes an update, so that the updates that are left and the hard answers told
+// make all.
 func TestOnlineReleaseHasOneInstance(t *testing.T) {
 	const updates, racing = 40, 8
 	p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(updates, ", insist: true")))
@@ -267,8 +269,8 @@ func TestOnlineReleaseHasOneInstance(t *testing.T) {
 	}
 }
 
-// TestMedianBasicThroughSQL: the median mechanism over small databases needs a public number of rows and δ, pays both, and
-// answers so many questions.
+// TestMedianBasicThroughSQL: the median mechanism over small databases needs a public number of rows and δ, pays both,
+// and answers so many questions.
 func TestMedianBasicThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
@@ -322,7 +324,8 @@ func TestMedianBasicThroughSQL(t *testing.T) {
 	}
 }
 
-// TestDemoIsNoWorseForMore: in the demo a count for ε 1 is within ±3, whatever is declared, and what is held for less is free at less.
+// TestDemoIsNoWorseForMore: in the demo a count for ε 1 is within ±3, whatever is declared, and what is held for less
+// is free at less.
 func TestDemoIsNoWorseForMore(t *testing.T) {
 	kit.Beside(t)
 	w := smallDemo(t).Connect("analyst", "demo")

@@ -87,7 +87,8 @@ func serveUntil(ctx context.Context, name, path string, listening func(net.Addr)
 	return server.Serve(ctx)
 }
 
-// sharpRelease is the fixture with an online release that is so exact that far guesses are hard but with a chance of 1e-9.
+// sharpRelease is the fixture with an online release that is so exact that far guesses are hard but with a chance of
+// 1e-9.
 func sharpRelease(t *testing.T, updates int) string {
 	t.Helper()
 	path := kit.DuckDBReleasing(t, 0, onlineRelease(updates, ", insist: true"))
@@ -106,9 +107,10 @@ func sharpRelease(t *testing.T, updates int) string {
 // which stays wrong when the others are learned.
 var farOff = []string{"SELECT count(*) FROM people WHERE hiv IS NULL", "SELECT count(*) FROM people WHERE city = 'c1' AND hiv IS NOT NULL"}
 
-// TestOnlineReleaseDiesAtEachPoint: the process dies between charge and save, between save and the first answer, with a hard
-// answer that is not durable, with one that is durable and not sent, and after a restart was counted. In the next life what
-// was told stays; nothing is charged again, but where nothing had been saved; and each life has taken an update.
+// TestOnlineReleaseDiesAtEachPoint: the process dies between charge and save, between save and the first answer, with a
+// hard answer that is not durable, with one that is durable and not sent, and after a restart was counted. In the next
+// life what was told stays; nothing is charged again, but where nothing had been saved; and each life has taken an
+// update.
 func TestOnlineReleaseDiesAtEachPoint(t *testing.T) {
 	kit.Beside(t)
 	const updates = 6
@@ -188,8 +190,8 @@ func TestOnlineReleaseDiesAtEachPoint(t *testing.T) {
 	}
 }
 
-// TestOnlineReleaseIsAskedAsSoonAsItIsSaved: a statement that finds the release just saved, before the one that opened it
-// goes on, asks the same instance: no restart is counted.
+// TestOnlineReleaseIsAskedAsSoonAsItIsSaved: a statement that finds the release just saved, before the one that opened
+// it goes on, asks the same instance: no restart is counted.
 func TestOnlineReleaseIsAskedAsSoonAsItIsSaved(t *testing.T) {
 	path := sharpRelease(t, 6)
 	h, err := service.Open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))

@@ -16,8 +16,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// plainSQL is a small database without a constraint: people of whom some have no unit, visits of which some are of nobody,
-// of people who are not there or of NULL, and several items a visit; a public list in which towns repeat. Some of its types its owner made.
+// plainSQL is a small database without a constraint: people of whom some have no unit, visits of which some are of
+// nobody, of people who are not there or of NULL, and several items a visit; a public list in which towns repeat. Some
+// of its types its owner made.
 const plainSQL = `
 CREATE TYPE sexes AS ENUM ('m', 'f', 'x');
 CREATE TYPE wards_of AS ENUM ('D', 'C', 'B', 'A');
@@ -85,7 +86,8 @@ datasets:
         columns: [{name: ward, type: text}, {name: floor, type: integer}, {name: head, type: text}]
 `
 
-// withoutUnits takes from the tables the rows that have no unit, and from their values the types that their owner made, as the policy does.
+// withoutUnits takes from the tables the rows that have no unit, and from their values the types that their owner made,
+// as the policy does.
 const withoutUnits = `CREATE SCHEMA plain;
 CREATE VIEW plain.people AS SELECT person_id, sex::text, age, active, joined, town::text, grams, met FROM public.people WHERE person_id IS NOT NULL;
 CREATE VIEW plain.visits AS SELECT visit_id, who, ward::text, minutes::int, cost::numeric(6,1), at FROM public.visits WHERE who IS NOT NULL;
@@ -171,8 +173,8 @@ func plainRows(t *testing.T, direct *pgx.Conn, sql string) (rows [][]string) {
 	return rows
 }
 
-// differs says what is wrong with an answer, row by row in any order: numbers may differ in the sixth digit. Rows that are
-// not in the truth must count nothing.
+// differs says what is wrong with an answer, row by row in any order: numbers may differ in the sixth digit. Rows that
+// are not in the truth must count nothing.
 func differs(got, want [][]string) string {
 	left := slices.Clone(got)
 	for _, row := range want {

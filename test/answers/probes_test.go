@@ -12,8 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestProbes: with dp.probes = empty what tools send to look at a table has its columns and no rows, and a notice; what is made of
-// rows is refused as ever, nothing is charged, and neighbours answer alike. With made-up rows that were paid for, these are shown.
+// TestProbes: with dp.probes = empty what tools send to look at a table has its columns and no rows, and a notice; what
+// is made of rows is refused as ever, nothing is charged, and neighbours answer alike. With made-up rows that were paid
+// for, these are shown.
 func TestProbes(t *testing.T) {
 	kit.Beside(t)
 	var heard [2]string
@@ -84,7 +85,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestProbesOfADriver: the columns of a preview come described before it runs, and the setting stands in a connection's options.
+// TestProbesOfADriver: the columns of a preview come described before it runs, and the setting stands in a connection's
+// options.
 func TestProbesOfADriver(t *testing.T) {
 	kit.Beside(t)
 	s := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0))
@@ -108,7 +110,8 @@ func TestProbesOfADriver(t *testing.T) {
 	}
 }
 
-// TestOffsetOfNothing: a count over rows from which OFFSET $1 takes none, as Prisma asks it, is the count; one that takes some is refused.
+// TestOffsetOfNothing: a count over rows from which OFFSET $1 takes none, as Prisma asks it, is the count; one that
+// takes some is refused.
 func TestOffsetOfNothing(t *testing.T) {
 	kit.Beside(t)
 	s := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0))

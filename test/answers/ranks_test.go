@@ -26,9 +26,9 @@ var rankQuestions = []string{
 	`SELECT count(*) FROM (SELECT uid, count(*) AS n FROM events GROUP BY uid) t WHERE n > 3`,
 }
 
-// TestStoredRanks: what `dpproxy prepare` prints numbers each unit's rows, those of writers that come at once and cannot read
-// among them; with row_rank the rows up to the bound are read as they are stored, and answers are those of plain SQL over them;
-// where the constraint goes, nothing is answered and nothing is charged.
+// TestStoredRanks: what `dpproxy prepare` prints numbers each unit's rows, those of writers that come at once and
+// cannot read among them; with row_rank the rows up to the bound are read as they are stored, and answers are those of
+// plain SQL over them; where the constraint goes, nothing is answered and nothing is charged.
 func TestStoredRanks(t *testing.T) {
 	kit.Beside(t)
 	s, path := kit.Lab{Engine: "postgres", Change: append([]string{"max_epsilon: 1,", "max_epsilon: 20000,", "defaults: {epsilon: 0.1", "defaults: {epsilon: 10000"}, kit.Undeclared...)}.Lay(t, 0)
@@ -152,7 +152,8 @@ func TestStoredRanks(t *testing.T) {
 	}
 }
 
-// TestStoredRanksInDuckDB: the same of a DuckDB file, in which prepare's SQL writes the rows within the bound anew; a bound above that of the table is told.
+// TestStoredRanksInDuckDB: the same of a DuckDB file, in which prepare's SQL writes the rows within the bound anew; a
+// bound above that of the table is told.
 func TestStoredRanksInDuckDB(t *testing.T) {
 	kit.Beside(t)
 	s, path := kit.Lab{Engine: "duckdb", Change: append([]string{"max_epsilon: 1,", "max_epsilon: 20000,", "defaults: {epsilon: 0.1", "defaults: {epsilon: 10000"}, kit.Undeclared...)}.Lay(t, 0)

@@ -72,10 +72,10 @@ func dashboardCharts(t *testing.T) (list []string) {
 	return list
 }
 
-// TestDashboardRefreshed: twenty analysts refresh a dashboard of thirty charts, each as a business intelligence tool writes
-// it, at the same time over the wire, with a restart of the proxy between. All refreshes cost each of them what the first one
-// cost; the cap pays once for each release that the policy declares, and once for what each has bought of her own.
-// `make dashboard` does it a thousand times.
+// TestDashboardRefreshed: twenty analysts refresh a dashboard of thirty charts, each as a business intelligence tool
+// writes it, at the same time over the wire, with a restart of the proxy between. All refreshes cost each of them what
+// the first one cost; the cap pays once for each release that the policy declares, and once for what each has bought of
+// her own. `make dashboard` does it a thousand times.
 func TestDashboardRefreshed(t *testing.T) {
 	kit.Beside(t)
 	path, charts := shopFixture(t), dashboardCharts(t)
@@ -145,8 +145,9 @@ func TestDashboardRefreshed(t *testing.T) {
 		"%d free answers in %s, %.0f a second", dashboardAnalysts, *dashboardRefreshes, len(charts), first[0], shared, cap, shared, asked, took.Round(time.Second), float64(asked)/took.Seconds())
 }
 
-// TestPanelsOfOneMoment: the panels of a dashboard, each with another value in its condition and one with all of them as groups, are sent in the same
-// moment by connections of their own. Nothing is held when any is planned; what is counted around one cell is what is counted around each, so they are one charge, and their numbers one draw.
+// TestPanelsOfOneMoment: the panels of a dashboard, each with another value in its condition and one with all of them
+// as groups, are sent in the same moment by connections of their own. Nothing is held when any is planned; what is
+// counted around one cell is what is counted around each, so they are one charge, and their numbers one draw.
 func TestPanelsOfOneMoment(t *testing.T) {
 	kit.Beside(t)
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0))

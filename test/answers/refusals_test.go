@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestRefusalsAboveTheLeaves: the catalogue's entries that are found after planning, each with a case: refused with code, words
-// and hint, and free.
+// TestRefusalsAboveTheLeaves: the catalogue's entries that are found after planning, each with a case: refused with
+// code, words and hint, and free.
 func TestRefusalsAboveTheLeaves(t *testing.T) {
 	kit.Beside(t)
 	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0)).Connect("alice", "lab")

@@ -30,8 +30,9 @@ datasets:
     tables:
 `
 
-// TestReportsOfProjects: reports in the style of those that come with well-known programs, over tables with such columns. Each is answered as PostgreSQL answers it where noise vanishes,
-// or is refused as the line above it says: "-- refused: SQLSTATE message".
+// TestReportsOfProjects: reports in the style of those that come with well-known programs, over tables with such
+// columns. Each is answered as PostgreSQL answers it where noise vanishes, or is refused as the line above it says: "--
+// refused: SQLSTATE message".
 func TestReportsOfProjects(t *testing.T) {
 	kit.Beside(t)
 	files, err := filepath.Glob("testdata/reports/*.sql")

@@ -14,8 +14,9 @@ func TestSubqueriesAreThoseOfPlainSQL(t *testing.T) {
 	answersOf(t, fresh, direct, "testdata/subqueries.sql")
 }
 
-// TestSubqueriesCost: a statement with a sub-query that is answered first costs no more than dp.epsilon, is free when it is asked again, tells both
-// parts beforehand and afterwards, and charges nothing where the budget does not hold all of it or something of it is refused.
+// TestSubqueriesCost: a statement with a sub-query that is answered first costs no more than dp.epsilon, is free when
+// it is asked again, tells both parts beforehand and afterwards, and charges nothing where the budget does not hold all
+// of it or something of it is refused.
 func TestSubqueriesCost(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "2.9", Cap: "90"}, 0))
 	w := p.Connect("alice", "lab")

@@ -15,9 +15,11 @@ func simpleQuery(sql string) *pgproto3.Query { return &pgproto3.Query{String: sq
 
 const syntheticRelease = "          - {kind: synthetic, name: made, columns: [{column: age, step: 10}, hiv, city], mechanism: %s, epsilon: 1, rows: 500}\n"
 
-// TestMadeUpRowsThroughSQL: made-up rows have a name, which catalogs list; reading them never buys and says what would; the first aggregate over them buys, once, and
-// whatever is asked of them is free from then on, also after a restart, and says that they are synthetic. In the private table's place they stand where the session
-// looks at it with dp.probes = made_up, and nowhere else: not in COPY, cursors, conditions, orders, joins or aggregates (privacy rules 15 and 31).
+// TestMadeUpRowsThroughSQL: made-up rows have a name, which catalogs list; reading them never buys and says what would;
+// the first aggregate over them buys, once, and whatever is asked of them is free from then on, also after a restart,
+// and says that they are synthetic. In the private table's place they stand where the session looks at it with
+// dp.probes = made_up, and nowhere else: not in COPY, cursors, conditions, orders, joins or aggregates (privacy rules
+// 15 and 31).
 func TestMadeUpRowsThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	path := kit.DuckDBReleasing(t, 0, fmt.Sprintf(syntheticRelease, "mwem"))
@@ -119,8 +121,8 @@ func TestSmallDatabaseThroughSQL(t *testing.T) {
 	}
 }
 
-// TestDawaThroughSQL: rows of one ordered column are near the true ones, are paid for once, and EXPLAIN names how they are made. Half
-// of the people are below 48, and none above 77; the false alarm is far below 1e-7 at ε 1.
+// TestDawaThroughSQL: rows of one ordered column are near the true ones, are paid for once, and EXPLAIN names how they
+// are made. Half of the people are below 48, and none above 77; the false alarm is far below 1e-7 at ε 1.
 func TestDawaThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	release := "          - {kind: synthetic, name: ages, columns: [age], mechanism: dawa, epsilon: 1, rows: 1000}\n"

@@ -23,9 +23,10 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestTemplatesFollow: a proxy that keeps templates of plans answers each question as one does that has just begun and keeps nothing: rows,
-// columns, notices, dp.last and errors, for inner ranges and others; after SET, purchases of hers and of others, a withdrawn release
-// and another policy, at once (privacy rules 1 and 3). What it does not pay for, the other one does not either.
+// TestTemplatesFollow: a proxy that keeps templates of plans answers each question as one does that has just begun and
+// keeps nothing: rows, columns, notices, dp.last and errors, for inner ranges and others; after SET, purchases of hers
+// and of others, a withdrawn release and another policy, at once (privacy rules 1 and 3). What it does not pay for, the
+// other one does not either.
 func TestTemplatesFollow(t *testing.T) {
 	kit.Beside(t)
 	_, path := kit.Lab{Engine: "duckdb", People: 300, Budgets: kit.Budgets{User: "100", Cap: "1000"}}.Lay(t, 0)

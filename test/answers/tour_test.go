@@ -17,9 +17,9 @@ const (
 	shellMark  = "$ "
 )
 
-// TestTour runs the statements of the tour, and of README's first minute, through the real psql against a demo, and fails if
-// one of them is no longer answered as it is there: with rows, or with the same SQLSTATE-bearing refusal. With -update it
-// writes what is answered.
+// TestTour runs the statements of the tour, and of README's first minute, through the real psql against a demo, and
+// fails if one of them is no longer answered as it is there: with rows, or with the same SQLSTATE-bearing refusal. With
+// -update it writes what is answered.
 func TestTour(t *testing.T) {
 	kit.Beside(t)
 	rows := "20000"
@@ -51,7 +51,8 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// answeredAnew answers the prompts of a text's fenced parts anew, and compares each answer with the one that stands there.
+// answeredAnew answers the prompts of a text's fenced parts anew, and compares each answer with the one that stands
+// there.
 func answeredAnew(text string, answer func(statement string) string, compare func(statement, wanted, out string)) string {
 	var written strings.Builder
 	fenced := false
@@ -91,8 +92,8 @@ func shown(lines []string) string {
 	return strings.Join(lines, "")
 }
 
-// smallDemo serves a demo of few rows under the policy of a million, so that plans, costs and expected errors, which are
-// functions of the policy, are those of a million. With -update it has the million.
+// smallDemo serves a demo of few rows under the policy of a million, so that plans, costs and expected errors, which
+// are functions of the policy, are those of a million. With -update it has the million.
 func smallDemo(t *testing.T) *kit.Program {
 	t.Helper()
 	dir, rows := t.TempDir(), "20000"

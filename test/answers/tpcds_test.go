@@ -290,8 +290,8 @@ func tpcdsPlan(t *testing.T, w *kit.Wire, number int, query string) tpcdsOutcome
 	return out
 }
 
-// TestTPCDS plans the 99 queries, and holds what is answered, how, and what is refused against docs/tpcds.md. With -update (make tpcds) it
-// asks them too, with noise and with hardly any, and writes that file.
+// TestTPCDS plans the 99 queries, and holds what is answered, how, and what is refused against docs/tpcds.md. With
+// -update (make tpcds) it asks them too, with noise and with hardly any, and writes that file.
 func TestTPCDS(t *testing.T) {
 	kit.Beside(t)
 	if _, err := os.Stat(tpcdsExtension); err != nil {

@@ -260,8 +260,8 @@ func percent(x float64) string {
 
 const tpchFile = "../../docs/tpch.md"
 
-// TestTPCH runs the 22 queries through a proxy over a small database of TPC-H's shape, and holds what is answered, how, and
-// what is refused against docs/tpch.md. With -update at scale 0.1 (make tpch) it writes that file.
+// TestTPCH runs the 22 queries through a proxy over a small database of TPC-H's shape, and holds what is answered, how,
+// and what is refused against docs/tpch.md. With -update at scale 0.1 (make tpch) it writes that file.
 func TestTPCH(t *testing.T) {
 	kit.Beside(t)
 	path := tpchDatabase(t, *tpchScale)

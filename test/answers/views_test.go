@@ -47,8 +47,8 @@ func text(a kit.Answer) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestViewsThroughSQL: both kinds of SELECT are tables to clients, on both engines; check warns of the trusted one and says
-// where another is wrong; the trusted text reaches the database as it was written.
+// TestViewsThroughSQL: both kinds of SELECT are tables to clients, on both engines; check warns of the trusted one and
+// says where another is wrong; the trusted text reaches the database as it was written.
 func TestViewsThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	duck := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)

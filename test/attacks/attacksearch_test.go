@@ -15,7 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// attacker is a set of questions among which a search looks for the set that tells most of number 7. They share a budget of 1.
+// attacker is a set of questions among which a search looks for the set that tells most of number 7. They share a
+// budget of 1.
 type attacker struct {
 	questions []string
 	auc       float64
@@ -54,8 +55,8 @@ func (a attacker) mutated(r *rand.Rand, other attacker) attacker {
 	return attacker{questions: slices.Compact(questions)}
 }
 
-// tried asks the questions of both sides as n users each, trains a classifier on half of the answers, and measures it on the
-// other half: the area under its ROC curve. One whose questions are not answered is worth nothing.
+// tried asks the questions of both sides as n users each, trains a classifier on half of the answers, and measures it
+// on the other half: the area under its ROC curve. One whose questions are not answered is worth nothing.
 func (a attacker) tried(t *testing.T, with, without *kit.Program, first, n int) float64 {
 	t.Helper()
 	var probes []kit.Probe
@@ -99,8 +100,8 @@ func area(one, other []float64) float64 {
 	return sum / float64(len(one)*len(other))
 }
 
-// trained is a logistic regression on the first n answers of each side, each answer cut at three spreads of its question, so that
-// the tails of the noise do not drown the rest.
+// trained is a logistic regression on the first n answers of each side, each answer cut at three spreads of its
+// question, so that the tails of the noise do not drown the rest.
 func trained(answers [2][][]float64, n int) func(of [][]float64, user int) float64 {
 	k := len(answers[0])
 	middle, spread, weights, bias := make([]float64, k), make([]float64, k), make([]float64, k), 0.0
@@ -142,10 +143,11 @@ func trained(answers [2][][]float64, n int) func(of [][]float64, user int) float
 	return score
 }
 
-// TestT67AttackSearch has an evolution look for the questions that tell most of whether number 7 is there, at ε 1 together, by the
-// answers of many users and a classifier that learns from them. What it finds is tried once more, on answers that it has not
-// seen: the area under its ROC curve is at most e/(1+e), the largest that ε = 1 allows, and three standard errors (false
-// alarm 0.13 % for an attack that attains it). A search among attacks can be no better than the best of them.
+// TestT67AttackSearch has an evolution look for the questions that tell most of whether number 7 is there, at ε 1
+// together, by the answers of many users and a classifier that learns from them. What it finds is tried once more, on
+// answers that it has not seen: the area under its ROC curve is at most e/(1+e), the largest that ε = 1 allows, and
+// three standard errors (false alarm 0.13 % for an attack that attains it). A search among attacks can be no better
+// than the best of them.
 func TestT67AttackSearch(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

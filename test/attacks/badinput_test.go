@@ -83,7 +83,8 @@ func TestBadFrames(t *testing.T) {
 	}
 }
 
-// TestDeepText: a query nested ten thousand deep is 54001 or 54000, in the simple and in the extended protocol, and free.
+// TestDeepText: a query nested ten thousand deep is 54001 or 54000, in the simple and in the extended protocol, and
+// free.
 func TestDeepText(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0))
 	w := p.Connect("alice", "lab")
@@ -128,8 +129,8 @@ func TestStartupThatNeverEnds(t *testing.T) {
 	}
 }
 
-// TestLoginRefusals: who may not enter is told so with the SQLSTATE that clients know; an unknown user and a wrong password
-// look alike.
+// TestLoginRefusals: who may not enter is told so with the SQLSTATE that clients know; an unknown user and a wrong
+// password look alike.
 func TestLoginRefusals(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
 	kit.Edit(t, path, `"*": {epsilon: 10, delta: 0}`, `alice: {epsilon: 10, delta: 0}`)

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// These are ways in which one person's rows once decided whether a paid query ended well: the answer was noise on nothing
-// instead of the counts, which is a bit without any noise (privacy rule 24).
+// These are ways in which one person's rows once decided whether a paid query ended well: the answer was noise on
+// nothing instead of the counts, which is a bit without any noise (privacy rule 24).
 
 // bitPair are two proxies over neighbouring databases: the same statements are run in both, and then more in the first.
 func bitPair(t *testing.T, server *pgtest.Server, change func(path string), both []string, hers ...string) (p pair, programs [2]*kit.Program, roles, databases [2]string) {
@@ -42,8 +42,8 @@ func bitPair(t *testing.T, server *pgtest.Server, change func(path string), both
 	return pair{wires[0], wires[1]}, programs, roles, databases
 }
 
-// TestBitOfAnEncoding: one person's town has no counterpart in the encoding that the role asks for. The towns of all others are
-// found all the same, with her and without.
+// TestBitOfAnEncoding: one person's town has no counterpart in the encoding that the role asks for. The towns of all
+// others are found all the same, with her and without.
 func TestBitOfAnEncoding(t *testing.T) {
 	kit.Beside(t)
 	for _, setting := range []string{`ALTER ROLE ROLE_ SET client_encoding = 'LATIN1'`, `ALTER ROLE ROLE_ SET client_encoding = 'EUC_JP'`} {
@@ -64,8 +64,8 @@ func TestBitOfAnEncoding(t *testing.T) {
 	}
 }
 
-// TestBitOfTemporaryFiles: one person's 300,000 rows would not fit the limit of the role's temporary files. The role is refused at
-// the start, in plain words, and one whose limit comes later before the next charge, with her and without.
+// TestBitOfTemporaryFiles: one person's 300,000 rows would not fit the limit of the role's temporary files. The role is
+// refused at the start, in plain words, and one whose limit comes later before the next charge, with her and without.
 func TestBitOfTemporaryFiles(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)
@@ -104,7 +104,8 @@ func TestBitOfTemporaryFiles(t *testing.T) {
 	}
 }
 
-// TestUnplannedIsFree: what the database does not plan is an error before the charge, and the same with one person more.
+// TestUnplannedIsFree: what the database does not plan is an error before the charge, and the same with one person
+// more.
 func TestUnplannedIsFree(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)
@@ -137,7 +138,8 @@ func TestUnplannedIsFree(t *testing.T) {
 	}
 }
 
-// TestBitOfALine: whatever one person's line of a CSV file holds, check and serve go on, and all others are counted as without it.
+// TestBitOfALine: whatever one person's line of a CSV file holds, check and serve go on, and all others are counted as
+// without it.
 func TestBitOfALine(t *testing.T) {
 	kit.Beside(t)
 	for name, line := range map[string]string{"a word for a number": "7,old,1e400,n1,c1,maybe\n", "no UTF-8": "\xff,20,5,n\xfe1,c\xff,true\n", "a field too many": "7,20,5,n1,c1,true,\n",

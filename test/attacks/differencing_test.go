@@ -15,14 +15,14 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// likelier is how much likelier an answer is where the truth is with than where it is without, as the logarithm of the ratio,
-// if it has the discrete Laplace noise of ε. What a clever attacker makes of an answer.
+// likelier is how much likelier an answer is where the truth is with than where it is without, as the logarithm of the
+// ratio, if it has the discrete Laplace noise of ε. What a clever attacker makes of an answer.
 func likelier(answer, with, without, epsilon float64) float64 {
 	return epsilon * (math.Abs(answer-without) - math.Abs(answer-with))
 }
 
-// guessed is how many of the answers' sums on the side with number 7 are above a threshold, and below it on the other side, a sum at
-// the threshold counting half.
+// guessed is how many of the answers' sums on the side with number 7 are above a threshold, and below it on the other
+// side, a sum at the threshold counting half.
 func guessed(with, without []float64, threshold float64) (right float64) {
 	for _, x := range with {
 		right += above(x, threshold)
@@ -54,7 +54,8 @@ func sums(answers [][]float64, what func(probe int, answer float64) float64) []f
 	return out
 }
 
-// guessesHeld holds a share of right guesses against the most that an ε allows, and three standard errors of it. It returns the most.
+// guessesHeld holds a share of right guesses against the most that an ε allows, and three standard errors of it. It
+// returns the most.
 func guessesHeld(t *testing.T, what string, right float64, guesses int, epsilon float64) float64 {
 	t.Helper()
 	most := 1 / (1 + math.Exp(-epsilon))
@@ -67,8 +68,8 @@ func guessesHeld(t *testing.T, what string, right float64, guesses int, epsilon 
 	return most
 }
 
-// differencingPairs are pairs of questions of which the difference, or the sum, tells whether number 7 is there: trackers by AND, OR,
-// NOT and a join. shift is by how much she moves each of the answers.
+// differencingPairs are pairs of questions of which the difference, or the sum, tells whether number 7 is there:
+// trackers by AND, OR, NOT and a join. shift is by how much she moves each of the answers.
 var differencingPairs = []struct {
 	name     string
 	one, two string
@@ -81,9 +82,10 @@ var differencingPairs = []struct {
 	{"both hold her", `SELECT count(*) FROM people WHERE hiv`, `SELECT count(*) FROM people WHERE hiv AND age = 25`, [2]float64{0, 0}, [2]float64{1, 1}},
 }
 
-// TestT64Differencing asks pairs of questions at ε each, every one as a user who has asked nothing else. The guess is the likelier
-// of the two sides, which is the best that can be made of the answers; and the plain one, by the difference. PostgreSQL
-// itself is always right. False alarm: three standard errors of the largest that is allowed, 0.13 % a pair that attains it.
+// TestT64Differencing asks pairs of questions at ε each, every one as a user who has asked nothing else. The guess is
+// the likelier of the two sides, which is the best that can be made of the answers; and the plain one, by the
+// difference. PostgreSQL itself is always right. False alarm: three standard errors of the largest that is allowed,
+// 0.13 % a pair that attains it.
 func TestT64Differencing(t *testing.T) {
 	kit.Beside(t)
 	const epsilon = 0.5
@@ -145,9 +147,9 @@ func rawDifferences(t *testing.T, with, without kit.Side) float64 {
 	return float64(right) / float64(len(differencingPairs))
 }
 
-// TestT66Clones are the two attacks on noise that hangs on the question: the same set of people by many conditions that change
-// nothing, whose mean would lose the noise; and pairs of which one holds a condition on the attribute that she alone has, whose
-// differences would show her by their spread. All at ε 1 together, the guess the likelier side.
+// TestT66Clones are the two attacks on noise that hangs on the question: the same set of people by many conditions that
+// change nothing, whose mean would lose the noise; and pairs of which one holds a condition on the attribute that she
+// alone has, whose differences would show her by their spread. All at ε 1 together, the guess the likelier side.
 func TestT66Clones(t *testing.T) {
 	kit.Beside(t)
 	const clones = 10
@@ -204,8 +206,8 @@ func drawnFrom(p *kit.Program, first, n int, probes []kit.Probe) ([][]float64, e
 	return numbers, nil
 }
 
-// spread holds that a question asked by several users has independent noise: noise that hangs on the question, or on the set of
-// people that it counts, would give the same answer twice.
+// spread holds that a question asked by several users has independent noise: noise that hangs on the question, or on
+// the set of people that it counts, would give the same answer twice.
 func spread(t *testing.T, with, without *kit.Program, n int) {
 	t.Helper()
 	for _, p := range []*kit.Program{with, without} {
@@ -239,8 +241,8 @@ var changes = []kit.Probe{
 }
 
 // TestT68DataThatChange: a person is inserted between two questions. The same question again is the same answer, of the
-// data as they were, and free; another one counts her, and is charged. All answers together tell of her by no more than was
-// charged, and of one who was there all along by no more than the sum. False alarm: 3 in 100,000.
+// data as they were, and free; another one counts her, and is charged. All answers together tell of her by no more than
+// was charged, and of one who was there all along by no more than the sum. False alarm: 3 in 100,000.
 func TestT68DataThatChange(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// lexicalAttacks are texts that lexers disagree about: each carries the canary where a proxy that forwards text, or reads it
-// otherwise than the database, would let it through.
+// lexicalAttacks are texts that lexers disagree about: each carries the canary where a proxy that forwards text, or
+// reads it otherwise than the database, would let it through.
 var lexicalAttacks = []string{
 	`SELECT count(*) FROM adult WHERE sex = 'canary\' AND race = ' OR 1=1 --'`, `SELECT count(*) FROM adult WHERE sex = E'canary\' OR 1=1 --'`,
 	`SELECT U&"pg\005fsleep"(0) AS canary`, `SELECT count(*) FROM adult WHERE sex = $canary$x$canary$`, `SELECT /* /* canary */ */ count(*) FROM adult`,
@@ -31,8 +31,8 @@ var lexicalAttacks = []string{
 	`DO $$ BEGIN RAISE NOTICE 'canary'; END $$`, `SELECT count(*) FROM adult WHERE education_num::text || 'canary' = '9canary'`,
 }
 
-// TestT41ParserDifferential: whatever clients send, the private database's own log has nothing of it. The statements that
-// are answered show that the log is read.
+// TestT41ParserDifferential: whatever clients send, the private database's own log has nothing of it. The statements
+// that are answered show that the log is read.
 func TestT41ParserDifferential(t *testing.T) {
 	kit.Beside(t)
 	header, rows := kit.AdultRows(t, material.Path(t, "data", "adult.csv"))
@@ -124,8 +124,8 @@ func lexicalSeeds() (list []string) {
 // statementOf finds the statements in a server's log.
 var statementOf = regexp.MustCompile(`(?s)LOG:  (?:statement|execute [^:]*): (.*?)(?:\nDETAIL:|\nLOG:|\nERROR:|$)`)
 
-// TestT41Corpus: of 5,000 texts that lexers disagree about nothing reaches the database; what reaches it is generated, and
-// PostgreSQL's own parser reads it as it was meant: printed from its tree and read again it is the same.
+// TestT41Corpus: of 5,000 texts that lexers disagree about nothing reaches the database; what reaches it is generated,
+// and PostgreSQL's own parser reads it as it was meant: printed from its tree and read again it is the same.
 func TestT41Corpus(t *testing.T) {
 	kit.Beside(t)
 	const seed = 41

@@ -29,8 +29,9 @@ var extremeQuestions = []string{`SELECT sum(income) FROM people`, `SELECT avg(in
 	`SELECT city, sum(income) FROM people GROUP BY city`, `SELECT corr(income, age) FROM people`, `SELECT sum(income) * 1000000 FROM people`, `SELECT median(income) FROM people`,
 	`SELECT sum(n) FROM (SELECT uid, sum(income) AS n FROM people GROUP BY uid) t`}
 
-// TestT16ExtremeBounds: bounds at the ends of the types are refused when the policy is read, or sums over rows at those ends are
-// answered or refused: no query fails on the database, and what is answered is a number within what the rows can add up to.
+// TestT16ExtremeBounds: bounds at the ends of the types are refused when the policy is read, or sums over rows at those
+// ends are answered or refused: no query fails on the database, and what is answered is a number within what the rows
+// can add up to.
 func TestT16ExtremeBounds(t *testing.T) {
 	kit.Beside(t)
 	atLoad, answered, refused, faults := 0, 0, 0, 0

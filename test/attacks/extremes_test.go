@@ -80,8 +80,8 @@ var extremeQueries = []string{
 	`SELECT count(*) FROM traits WHERE m >= %d.3`, `SELECT m >= 25, count(*) FROM traits WHERE a <> %d GROUP BY 1`, `SELECT round(n), count(*) FROM traits WHERE a <> %d GROUP BY 1`, `SELECT extract(year from d), count(*) FROM traits WHERE a <> %d GROUP BY 1`, `SELECT count(*) FROM traits WHERE a + b * s > %d`,
 }
 
-// TestExtremePerson: whatever one person writes into her row, nothing but noised cells changes, the database never fails,
-// and no paid query does: procedure P1 between a database with her and one without.
+// TestExtremePerson: whatever one person writes into her row, nothing but noised cells changes, the database never
+// fails, and no paid query does: procedure P1 between a database with her and one without.
 func TestExtremePerson(t *testing.T) {
 	kit.Beside(t)
 	t.Run("PostgreSQL", func(t *testing.T) {

@@ -92,8 +92,8 @@ func TestRule5AfterTheChargeOnlyAnAnswer(t *testing.T) {
 	}
 }
 
-// TestRule5UnreachableBeforeDispatch: a database that cannot be reached before the charge is a plain error, and free; what
-// she holds is still answered, and once the database is back so is the rest.
+// TestRule5UnreachableBeforeDispatch: a database that cannot be reached before the charge is a plain error, and free;
+// what she holds is still answered, and once the database is back so is the rest.
 func TestRule5UnreachableBeforeDispatch(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Start(t)

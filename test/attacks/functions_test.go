@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// catalogFunctions are calls of every function of PostgreSQL's and DuckDB's catalogs, by name and numbers of arguments: a
-// column of the private table where the first argument may be one, and NULL.
+// catalogFunctions are calls of every function of PostgreSQL's and DuckDB's catalogs, by name and numbers of arguments:
+// a column of the private table where the first argument may be one, and NULL.
 func catalogFunctions(t *testing.T, w *watched) (calls map[string]string, effects map[string]bool) {
 	t.Helper()
 	calls, effects = map[string]string{}, map[string]bool{}
@@ -59,8 +59,9 @@ func catalogFunctions(t *testing.T, w *watched) (calls map[string]string, effect
 	return calls, effects
 }
 
-// harmless are, beside those that tell nothing (package pgcatalog), functions without a fixed value that may be called above the counts: they tell the time, or are random, or
-// tell of the sandbox's own empty relations, or are answered by the proxy for the session itself.
+// harmless are, beside those that tell nothing (package pgcatalog), functions without a fixed value that may be called
+// above the counts: they tell the time, or are random, or tell of the sandbox's own empty relations, or are answered by
+// the proxy for the session itself.
 var harmless = []string{"pg_sleep", "pg_cancel_backend", "pg_terminate_backend",
 	"random", "clock_timestamp", "timeofday", "pg_advisory_unlock_all", "pg_database_size", "pg_indexes_size", "pg_total_relation_size",
 	"pg_is_in_recovery", "pg_jit_available", "pg_partition_ancestors", "pg_partition_tree", "pg_tablespace_size", "pg_table_size", "pg_relation_size"}
@@ -71,9 +72,9 @@ var reaching = regexp.MustCompile(`to_xml|xpath|^xml|pg_read|pg_ls_|^lo_|dblink|
 // calledWithNull is the name of a function that is called with NULL first, in small letters.
 var calledWithNull = regexp.MustCompile(`([a-z_0-9]+)\(null`)
 
-// TestEveryFunctionOfTheCatalogs is threat T43: a call of each over the private rows, and above them, is refused without a
-// statement at the database, or is of a function on the list; nothing on the lists has an effect, and no name but those
-// that are generated reaches the database.
+// TestEveryFunctionOfTheCatalogs is threat T43: a call of each over the private rows, and above them, is refused
+// without a statement at the database, or is of a function on the list; nothing on the lists has an effect, and no name
+// but those that are generated reaches the database.
 func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 	kit.Beside(t)
 	w := watch(t)

@@ -87,8 +87,9 @@ func unfiltered(a kit.Answer) kit.Answer {
 	return a
 }
 
-// TestT11ChargesArePublic: what generated questions cost, and how they are refused, is the same on neighbours: of a sample over
-// the wire, charges and all; of the bulk by the planner, which sees the policy alone, asked in another order by another.
+// TestT11ChargesArePublic: what generated questions cost, and how they are refused, is the same on neighbours: of a
+// sample over the wire, charges and all; of the bulk by the planner, which sees the policy alone, asked in another
+// order by another.
 func TestT11ChargesArePublic(t *testing.T) {
 	kit.Beside(t)
 	planned, asked, differences := kit.Length(1000, 10_000, 100_000), kit.Length(60, 400, 2000), 0
@@ -172,8 +173,8 @@ func metricsOf(t *testing.T, address string) string {
 // cells of number 7, which no text may hold.
 var cellsOf7 = []string{"abc", "Zzyzx", "1.234567"}
 
-// TestT2NoCellInAnyText: of thousands of questions that fail, none brings a cell of number 7 into a frame, the log at its most
-// talkative, the metrics, or the ledger's charges.
+// TestT2NoCellInAnyText: of thousands of questions that fail, none brings a cell of number 7 into a frame, the log at
+// its most talkative, the metrics, or the ledger's charges.
 func TestT2NoCellInAnyText(t *testing.T) {
 	kit.Beside(t)
 	n := kit.Length(150, 2000, 10_000)

@@ -56,8 +56,8 @@ func tooLarge(p *kit.Program, text string) string {
 	return complaint(w)
 }
 
-// TestT49CatchesBareParser: a proxy that hands the text to the grammar without limits answers what it must refuse, and dies of a
-// chain of additions. One such shape shows it; over the others the bare grammar takes a minute.
+// TestT49CatchesBareParser: a proxy that hands the text to the grammar without limits answers what it must refuse, and
+// dies of a chain of additions. One such shape shows it; over the others the bare grammar takes a minute.
 func TestT49CatchesBareParser(t *testing.T) {
 	found := deep(kit.Start(t, "bare-parser", ""), []string{"plus"}, []int{1_000, 28_000, 60_000})
 	found.Some(t, "a parser without limits")

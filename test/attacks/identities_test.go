@@ -29,8 +29,8 @@ func manyUsers(t *testing.T, b kit.Budgets) string {
 	return path
 }
 
-// pooling has all users ask at once, each ten questions at 0.1 that nobody else asks, and no other salt, and counts the answers. Whatever is no
-// answer is DP001, unless the process dies.
+// pooling has all users ask at once, each ten questions at 0.1 that nobody else asks, and no other salt, and counts the
+// answers. Whatever is no answer is DP001, unless the process dies.
 func pooling(p *kit.Program, salt int) (answers int64, found kit.Findings) {
 	var all sync.WaitGroup
 	var got atomic.Int64

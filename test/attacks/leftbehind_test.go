@@ -15,8 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// effects are statements that would leave something behind in a database: locks, notifications, sequences, settings, tables,
-// prepared transactions, files.
+// effects are statements that would leave something behind in a database: locks, notifications, sequences, settings,
+// tables, prepared transactions, files.
 var effects = []string{
 	`SELECT pg_advisory_lock(CASE WHEN hiv THEN 1 ELSE 2 END) FROM people`, `SELECT pg_advisory_lock(7)`, `SELECT pg_try_advisory_lock(7)`,
 	`SELECT pg_notify('c', note) FROM people`, `SELECT pg_notify('c', 'x')`, `NOTIFY c, 'x'`, `LISTEN c`,
@@ -30,8 +30,8 @@ var effects = []string{
 	`SELECT txid_current()`, `SELECT pg_export_snapshot()`, `SELECT pg_create_logical_replication_slot('a', 'b')`, `MERGE INTO people USING events ON true WHEN MATCHED THEN DELETE`,
 }
 
-// TestT10NothingIsLeftBehind: each is refused without a word to the database, alike on neighbours, and another session finds no
-// lock, notification, sequence or setting.
+// TestT10NothingIsLeftBehind: each is refused without a word to the database, alike on neighbours, and another session
+// finds no lock, notification, sequence or setting.
 func TestT10NothingIsLeftBehind(t *testing.T) {
 	kit.Beside(t)
 	with, without := kit.Lab{Engine: "postgres"}.Pair(t)
@@ -73,8 +73,8 @@ func TestT10NothingIsLeftBehind(t *testing.T) {
 // choosing is what only the proxy may do, to numbers that are noisy already.
 var choosing = regexp.MustCompile(`(?i)\bHAVING\b|\bLIMIT\b|\bFETCH FIRST\b|\bOFFSET\b`)
 
-// TestT12OrderIsOfNoisyNumbers: of two groups that are one apart, the larger comes first as often as the noise says; and no choice
-// of groups is ever in the database's SQL.
+// TestT12OrderIsOfNoisyNumbers: of two groups that are one apart, the larger comes first as often as the noise says;
+// and no choice of groups is ever in the database's SQL.
 func TestT12OrderIsOfNoisyNumbers(t *testing.T) {
 	kit.Beside(t)
 	n := kit.Length(150, 1500, 10_000)
@@ -125,9 +125,9 @@ func ahead(epsilon float64) float64 {
 	return p
 }
 
-// TestT13TrueAggregates: true sums, planted so that they are like no other number, are in nothing that leaves the proxy or that it
-// writes: frames, notices, EXPLAIN, the log at its most talkative, the metrics, the ledger's files. Analysts' listener serves no
-// page of the operator's.
+// TestT13TrueAggregates: true sums, planted so that they are like no other number, are in nothing that leaves the proxy
+// or that it writes: frames, notices, EXPLAIN, the log at its most talkative, the metrics, the ledger's files.
+// Analysts' listener serves no page of the operator's.
 func TestT13TrueAggregates(t *testing.T) {
 	kit.Beside(t)
 	const planted = 20

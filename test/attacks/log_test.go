@@ -17,13 +17,15 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// canary stands in whatever a client can write. It must be nowhere in what the operator is shown; the number is one that nothing else is.
+// canary stands in whatever a client can write. It must be nowhere in what the operator is shown; the number is one
+// that nothing else is.
 const (
 	canary       = "Kanarienvogel"
 	canaryNumber = "7318"
 )
 
-// wordsOfClients are statements that are answered, refused, or fail at each stage, with a canary wherever a client may put one.
+// wordsOfClients are statements that are answered, refused, or fail at each stage, with a canary wherever a client may
+// put one.
 var wordsOfClients = []string{
 	`SELECT count(*) FROM people WHERE city = 'Kanarienvogel'`,
 	`SELECT count(*) AS "Kanarienvogel" FROM people WHERE income > 7318 AND note <> 'Kanarienvogel'`,
@@ -51,9 +53,10 @@ var wordsOfClients = []string{
 	`COPY (SELECT count(*) FROM people WHERE city = 'Kanarienvogel') TO STDOUT`,
 }
 
-// TestLogHasNoWords: no word of a statement, of a parameter, of a name that a client makes up and no answer is in the log, at its most talkative, or in
-// the metrics, whatever becomes of the statement: answered, refused, failed in the outer query, away from the database, past its deadline. What the log has of a
-// statement has its number, and where a client is shown an error of the inside she is told the same one. A line of the log is one event, whatever names
+// TestLogHasNoWords: no word of a statement, of a parameter, of a name that a client makes up and no answer is in the
+// log, at its most talkative, or in the metrics, whatever becomes of the statement: answered, refused, failed in the
+// outer query, away from the database, past its deadline. What the log has of a statement has its number, and where a
+// client is shown an error of the inside she is told the same one. A line of the log is one event, whatever names
 // clients send.
 func TestLogHasNoWords(t *testing.T) {
 	server := pgtest.Start(t)
@@ -155,11 +158,12 @@ func scraped(t *testing.T, admin string) string {
 	return string(text)
 }
 
-// numbersOfAPlace are what lines and metrics have of a process, and of no row: times, sessions' numbers, pids, addresses.
+// numbersOfAPlace are what lines and metrics have of a process, and of no row: times, sessions' numbers, pids,
+// addresses.
 var numbersOfAPlace = regexp.MustCompile(`time=\S+|(request|session)=\S+|pid=\d+|client=\S+|address=\S+|took=\S+|MiB|\d+\.\d+e\+\d+`)
 
-// TestOperatorSeesEqualNeighbours: over two databases of which one lacks a person, the same statements leave the same metrics, and the same
-// lines of the log but for times and numbers of sessions.
+// TestOperatorSeesEqualNeighbours: over two databases of which one lacks a person, the same statements leave the same
+// metrics, and the same lines of the log but for times and numbers of sessions.
 func TestOperatorSeesEqualNeighbours(t *testing.T) {
 	var seen [2][]string
 	for i, without := range []int{0, 7} {

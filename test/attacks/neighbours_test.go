@@ -47,8 +47,8 @@ func TestRule16PlansReadNothingPrivate(t *testing.T) {
 	}
 }
 
-// TestRule23CostsArePublic: on neighbouring databases in PostgreSQL the refusals, the costs, the ledger's rows and every
-// statement that reaches the database are equal, with their arguments.
+// TestRule23CostsArePublic: on neighbouring databases in PostgreSQL the refusals, the costs, the ledger's rows and
+// every statement that reaches the database are equal, with their arguments.
 func TestRule23CostsArePublic(t *testing.T) {
 	kit.Beside(t)
 	b := kit.Budgets{User: "1000", Cap: "1000"}

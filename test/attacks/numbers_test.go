@@ -22,8 +22,9 @@ var overNothing = []kit.Probe{
 	{Name: "median", SQL: `SELECT median(income) FROM people WHERE age = 119`, Epsilon: 0.5, Number: nil},
 }
 
-// guarded reads answers of a count and a ratio. NULL is right where the noisy count is within its own error, and nowhere else:
-// all counts beside NULL are below all the others. It tells nothing: the ratio is computed from the count that is shown.
+// guarded reads answers of a count and a ratio. NULL is right where the noisy count is within its own error, and
+// nowhere else: all counts beside NULL are below all the others. It tells nothing: the ratio is computed from the count
+// that is shown.
 type guarded struct {
 	mu          sync.Mutex
 	most, least float64 // the largest count beside NULL, and the least beside a number
@@ -45,8 +46,8 @@ func (g *guarded) read(rows [][]string) float64 {
 	return ratio
 }
 
-// TestT5OverNothing: aggregates over no row at all are noisy numbers, never NaN, and the answer has its row; NULL is only what
-// is divided by a noisy count within its own error.
+// TestT5OverNothing: aggregates over no row at all are noisy numbers, never NaN, and the answer has its row; NULL is
+// only what is divided by a noisy count within its own error.
 func TestT5OverNothing(t *testing.T) {
 	kit.Beside(t)
 	n := kit.Length(20, 200, 200)
@@ -91,8 +92,8 @@ var specialQuestions = []string{
 // finite is a number on the grid of six decimal places or a boolean, and NULL where it is a key's.
 var finite = regexp.MustCompile(`^(-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|[tf]|NULL)$`)
 
-// TestT17SpecialNumbers: with NaN, an infinity, -0, a subnormal or the largest number in the rows of number 7, each aggregate and
-// each key is as finite, and of the same shape, as without her.
+// TestT17SpecialNumbers: with NaN, an infinity, -0, a subnormal or the largest number in the rows of number 7, each
+// aggregate and each key is as finite, and of the same shape, as without her.
 func TestT17SpecialNumbers(t *testing.T) {
 	kit.Beside(t)
 	answers, odd := 0, 0
@@ -163,15 +164,16 @@ func TestT17NaNLowerBound(t *testing.T) {
 	threats.Reached(t, "T17", "a NaN on one side: ε of 1 at least %.2f (SUM), %.2f (COUNT) by %d answers a side", bounds[0], bounds[1], n)
 }
 
-// shapeOf writes a number's text with its digits masked: what is left is scale, sign aside, and form. Whole digits are noise.
+// shapeOf writes a number's text with its digits masked: what is left is scale, sign aside, and form. Whole digits are
+// noise.
 var wholeDigits, anyDigit = regexp.MustCompile(`^-?[0-9]+`), regexp.MustCompile(`[0-9]`)
 
 func shapeOf(text string) string {
 	return anyDigit.ReplaceAllString(wholeDigits.ReplaceAllString(text, "n"), "d")
 }
 
-// TestT18TextOfNumbers: where only number 7 has an amount of six decimal places, the scale of what is printed, its type, width
-// and modifier are the same without her, by both protocols.
+// TestT18TextOfNumbers: where only number 7 has an amount of six decimal places, the scale of what is printed, its
+// type, width and modifier are the same without her, by both protocols.
 func TestT18TextOfNumbers(t *testing.T) {
 	kit.Beside(t)
 	compared, differences := 0, 0

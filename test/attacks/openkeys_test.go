@@ -39,8 +39,8 @@ func openKeysFixture(t *testing.T) string {
 	return path
 }
 
-// TestKeysThatWereFoundInVain: where the cap holds what finds the keys and not the counts by them, the refusal comes with
-// what was charged.
+// TestKeysThatWereFoundInVain: where the cap holds what finds the keys and not the counts by them, the refusal comes
+// with what was charged.
 func TestKeysThatWereFoundInVain(t *testing.T) {
 	path := openKeysFixture(t)
 	data, err := os.ReadFile(path)
@@ -60,9 +60,9 @@ func TestKeysThatWereFoundInVain(t *testing.T) {
 	}
 }
 
-// TestKeysAreFoundThroughSQL: keys that enough people have are found, NULL among them, and a single person's is not; the
-// same question, and what the keys answer, is free afterwards, also when the proxy has been restarted; EXPLAIN and refusals
-// charge nothing; an exact comparison needs no keys.
+// TestKeysAreFoundThroughSQL: keys that enough people have are found, NULL among them, and a single person's is not;
+// the same question, and what the keys answer, is free afterwards, also when the proxy has been restarted; EXPLAIN and
+// refusals charge nothing; an exact comparison needs no keys.
 func TestKeysAreFoundThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	path := openKeysFixture(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestTransactionsGiveNothingBack is threat T32: what a client does with her transaction, and losing the connection, takes no
-// charge back.
+// TestTransactionsGiveNothingBack is threat T32: what a client does with her transaction, and losing the connection,
+// takes no charge back.
 func TestTransactionsGiveNothingBack(t *testing.T) {
 	kit.Beside(t)
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0))
@@ -46,8 +46,9 @@ func TestTransactionsGiveNothingBack(t *testing.T) {
 	threats.Reached(t, "T32", "%d charges for %d answers in transactions that were rolled back, failed or lost", charged, answers)
 }
 
-// TestExecutedAgain is threat T33: each execution with other values is a release and a charge, each with the same values is
-// the same answer for free; fetching goes about in what was drawn; describing draws nothing and asks the database nothing.
+// TestExecutedAgain is threat T33: each execution with other values is a release and a charge, each with the same
+// values is the same answer for free; fetching goes about in what was drawn; describing draws nothing and asks the
+// database nothing.
 func TestExecutedAgain(t *testing.T) {
 	kit.Beside(t)
 	w := watch(t)
@@ -124,9 +125,9 @@ var spellings = []string{`SELECT age, count(*) FROM people WHERE income < %d GRO
 	`SELECT age, count(CASE WHEN income < %d THEN 1 END) FROM people GROUP BY age`, `WITH x AS (SELECT age, income FROM people) SELECT age, count(*) FROM x WHERE income < %d GROUP BY age`,
 	`SELECT age, count(*) FROM people WHERE age >= -7 AND income < %d GROUP BY age`, `SELECT /* again */ "age" , count ( * ) FROM "people" WHERE (income) < (%d) GROUP BY ("age")`}
 
-// TestAveragingGainsNothing is threat T34: many spellings of one question are one release; their mean is as far off as what
-// was charged allows. Of the mean square error of n Laplace draws the relative standard error is √(5/n): below 0.9 of the
-// theory's root would come by chance with less than 10⁻³ at CI length.
+// TestAveragingGainsNothing is threat T34: many spellings of one question are one release; their mean is as far off as
+// what was charged allows. Of the mean square error of n Laplace draws the relative standard error is √(5/n): below 0.9
+// of the theory's root would come by chance with less than 10⁻³ at CI length.
 func TestAveragingGainsNothing(t *testing.T) {
 	kit.Beside(t)
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "100000", Cap: "100000"}, 0))

@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// longPlanned is a statement whose planning takes some ten seconds of a core: each condition is looked at on each cell of three
-// columns.
+// longPlanned is a statement whose planning takes some ten seconds of a core: each condition is looked at on each cell
+// of three columns.
 func longPlanned() string {
 	var parts []string
 	for i := range 200 {
@@ -22,8 +22,8 @@ func longPlanned() string {
 	return "SELECT " + strings.Join(parts, ", ") + " FROM people"
 }
 
-// TestPlanningIsCancelled: a cancel request, a statement_timeout and a lost connection end planning while it goes on, for free,
-// and the session goes on; a second statement of the user has the place at once.
+// TestPlanningIsCancelled: a cancel request, a statement_timeout and a lost connection end planning while it goes on,
+// for free, and the session goes on; a second statement of the user has the place at once.
 func TestPlanningIsCancelled(t *testing.T) {
 	kit.Beside(t)
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)

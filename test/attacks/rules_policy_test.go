@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestRule7RefreshNeedsLifetime: a window without a lifetime is refused at load, with its place. That windows end by the
-// ledger's own time, and never backwards, is TestRule7WindowsAndTheLedgersTime of package ledger.
+// TestRule7RefreshNeedsLifetime: a window without a lifetime is refused at load, with its place. That windows end by
+// the ledger's own time, and never backwards, is TestRule7WindowsAndTheLedgersTime of package ledger.
 func TestRule7RefreshNeedsLifetime(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0)
 	kit.Edit(t, path, `"*": {epsilon: 5, delta: 0}`, `"*": {epsilon: 5, delta: 0, refresh: 30d}`)
@@ -148,8 +148,8 @@ func TestRule1AtTheCap(t *testing.T) {
 	}
 }
 
-// TestRule3ChangedMeaningHidesTheRelease: after a change of a domain the same words are another question, charged anew; when
-// the old meaning comes back so does the old answer, free.
+// TestRule3ChangedMeaningHidesTheRelease: after a change of a domain the same words are another question, charged anew;
+// when the old meaning comes back so does the old answer, free.
 func TestRule3ChangedMeaningHidesTheRelease(t *testing.T) {
 	kit.Beside(t)
 	path := kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0)

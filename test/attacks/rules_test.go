@@ -16,8 +16,8 @@ import (
 
 // The tests here are named after the rules of privacy.md that bind the main job, and drive a real proxy over the wire.
 
-// TestRule1NobodysChoicesLeak: bob asks much on one proxy and nothing on the other; what alice sees is the same, byte for
-// byte, but for noised cells and her own clock. So too where each of them is of a group of one account.
+// TestRule1NobodysChoicesLeak: bob asks much on one proxy and nothing on the other; what alice sees is the same, byte
+// for byte, but for noised cells and her own clock. So too where each of them is of a group of one account.
 func TestRule1NobodysChoicesLeak(t *testing.T) {
 	for name, groups := range map[string]string{"alone": "", "of two groups": "groups:\n  - {name: hers, members: [alice]}\n  - {name: his, members: [bob, dba]}\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func nobodysChoicesLeak(t *testing.T, busy, idle *kit.Program) {
 	}
 }
 
-// TestRule2FirstUsePays: a declared release costs each user its cost once, a dearer one than dp.epsilon is not bought, and
-// statements without an aggregate buy nothing.
+// TestRule2FirstUsePays: a declared release costs each user its cost once, a dearer one than dp.epsilon is not bought,
+// and statements without an aggregate buy nothing.
 func TestRule2FirstUsePays(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0))
 	for _, user := range []string{"alice", "bob"} {
@@ -114,8 +114,8 @@ func TestRule3SavedAnswerIsAsExactAsAsked(t *testing.T) {
 	}
 }
 
-// TestRefinedAtOnce: sessions of one user that refine the same answer at once, to levels of their own, are all answered, and what
-// the finest costs is all that they cost: who is overtaken plans anew by what is held then.
+// TestRefinedAtOnce: sessions of one user that refine the same answer at once, to levels of their own, are all
+// answered, and what the finest costs is all that they cost: who is overtaken plans anew by what is held then.
 func TestRefinedAtOnce(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0))
 	const sql = `SELECT count(*) FROM people WHERE city = 'c1' AND income < 50000`
@@ -137,7 +137,8 @@ func TestRefinedAtOnce(t *testing.T) {
 	}
 }
 
-// TestRule4SavedBeforeSent: an answer that was seen is saved: it survives kill -9 (TestT25Kills does it at random moments).
+// TestRule4SavedBeforeSent: an answer that was seen is saved: it survives kill -9 (TestT25Kills does it at random
+// moments).
 func TestRule4SavedBeforeSent(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0))
 	const sql = `SELECT count(*) FROM people WHERE hiv`
@@ -192,8 +193,8 @@ func TestRule8IdentityCannotBeReset(t *testing.T) {
 	}
 }
 
-// TestRule12CellsAddUp: groups and their complement add up to the table up to noise, and NULL and outside values have cells:
-// person 7's city and note are outside their domains.
+// TestRule12CellsAddUp: groups and their complement add up to the table up to noise, and NULL and outside values have
+// cells: person 7's city and note are outside their domains.
 func TestRule12CellsAddUp(t *testing.T) {
 	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "50", Cap: "50"}, 0)).Connect("alice", "lab")
 	w.Ask(`SET dp.epsilon = 1`)
@@ -236,7 +237,8 @@ func TestRule15LimitedRowsAreRefused(t *testing.T) {
 	}
 }
 
-// startsAnyhow tells whether serve starts on a policy that it should refuse: whether it does anything but end, and say why.
+// startsAnyhow tells whether serve starts on a policy that it should refuse: whether it does anything but end, and say
+// why.
 func startsAnyhow(t *testing.T, path string) bool {
 	t.Helper()
 	p := &kit.Program{T: t, Policy: path, Args: []string{"serve", "--policy", path}}
@@ -248,8 +250,8 @@ func startsAnyhow(t *testing.T, path string) bool {
 	return !refused
 }
 
-// TestQuestionsOfThePolicyAloneAreFree: a predicate that no cell satisfies counts nothing, and keys of a declared domain are
-// public: both are answered exactly and free, with EXPLAIN and with error columns too.
+// TestQuestionsOfThePolicyAloneAreFree: a predicate that no cell satisfies counts nothing, and keys of a declared
+// domain are public: both are answered exactly and free, with EXPLAIN and with error columns too.
 func TestQuestionsOfThePolicyAloneAreFree(t *testing.T) {
 	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0)).Connect("alice", "lab")
 	for range 2 {

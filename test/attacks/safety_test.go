@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// errorForms are expressions that fail in PostgreSQL on person 7 and on nobody else: each would be an exact bit if it ever
-// reached the private database. %s stands where the form needs a boolean that tells her apart.
+// errorForms are expressions that fail in PostgreSQL on person 7 and on nobody else: each would be an exact bit if it
+// ever reached the private database. %s stands where the form needs a boolean that tells her apart.
 var errorForms = []string{
 	`CASE WHEN hiv THEN 1/(uid-7) ELSE 1 END > 0`, `CASE WHEN hiv THEN 1/0 ELSE 1 END > 0`, `1/(age-25) > 0`, `10 % (age-25) > 0`,
 	`CASE WHEN hiv THEN 2147483647 + age ELSE 1 END > 0`, `(9223372036854775807 * age) > 0`, `income * 1e308 * 1e308 > 0`,
@@ -46,8 +46,8 @@ var formPlaces = map[string]string{
 // pair is two proxies over neighbouring databases, with one policy and equal fresh ledgers.
 type pair struct{ with, without *kit.Wire }
 
-// sameShape is procedure P1: it asks both and returns the first difference but for noised cells. Nothing else may differ:
-// kinds and order of frames, row descriptions, numbers of rows, tags, every field of errors and notices.
+// sameShape is procedure P1: it asks both and returns the first difference but for noised cells. Nothing else may
+// differ: kinds and order of frames, row descriptions, numbers of rows, tags, every field of errors and notices.
 func (p pair) sameShape(sql string) string {
 	return kit.SameFrames(sql, p.with.Ask(sql), p.without.Ask(sql))
 }
@@ -84,8 +84,8 @@ func errorOracle(p pair, forms []string) (found kit.Findings, refused, answered 
 	return found, refused, answered
 }
 
-// TestT1ErrorOracle: on both engines, and on a snapshot, each form in each place is refused, or answered alike on neighbours; no text holds a cell (T2);
-// charges are equal, and so is what the database sees, in which nothing fails.
+// TestT1ErrorOracle: on both engines, and on a snapshot, each form in each place is refused, or answered alike on
+// neighbours; no text holds a cell (T2); charges are equal, and so is what the database sees, in which nothing fails.
 func TestT1ErrorOracle(t *testing.T) {
 	kit.Beside(t)
 	forms, refused, answered, errors := 0, 0, 0, 0

@@ -13,9 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestSlotBeforeTheCharge: many statements at once, on a grid that answers few of them a second, wait before they are charged, and
-// each one is answered from the rows, none by the noise that a fault leaves. Who does not wait so long is not charged. When all
-// have left, no slot is taken.
+// TestSlotBeforeTheCharge: many statements at once, on a grid that answers few of them a second, wait before they are
+// charged, and each one is answered from the rows, none by the noise that a fault leaves. Who does not wait so long is
+// not charged. When all have left, no slot is taken.
 func TestSlotBeforeTheCharge(t *testing.T) {
 	kit.Beside(t)
 	const asked, impatient = 14, 4 // with one connection for paid queries
@@ -72,8 +72,8 @@ func TestSlotBeforeTheCharge(t *testing.T) {
 	threats.Reached(t, "T3", "%d statements at once for one connection: each is answered from rows, in %s; %d more did not wait so long and were not charged", asked, took.Round(time.Second), impatient)
 }
 
-// TestSlotsOfUserAndDatabase: statements that buy twice, the keys first, and their user's slots and the database's, which are fewer,
-// do not wait for each other for ever.
+// TestSlotsOfUserAndDatabase: statements that buy twice, the keys first, and their user's slots and the database's,
+// which are fewer, do not wait for each other for ever.
 func TestSlotsOfUserAndDatabase(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "2") // as many slots has DuckDB
 	path := openKeysFixture(t)

@@ -20,8 +20,9 @@ import (
 // telling is what spans say: of a statement, of a stage. All of it is public.
 var telling = regexp.MustCompile(`^(statement|parse|plan|wait|charge|execute|noise|save|outer)( dpproxy\.dataset=lab| dpproxy\.request=[0-9a-f]{16}-\d+| dpproxy\.table=people| dpproxy\.kind=[a-z]+| db\.response\.status_code=[0-9A-Z]{5})*$`)
 
-// TestSpansHaveNoWords: what goes to a collector is stages, times, numbers of requests, datasets, tables, kinds and SQLSTATEs, whatever statements hold; and
-// over two databases of which one lacks a person it is the same but for times and numbers. Without `server.spans` nothing goes there.
+// TestSpansHaveNoWords: what goes to a collector is stages, times, numbers of requests, datasets, tables, kinds and
+// SQLSTATEs, whatever statements hold; and over two databases of which one lacks a person it is the same but for times
+// and numbers. Without `server.spans` nothing goes there.
 func TestSpansHaveNoWords(t *testing.T) {
 	var mu sync.Mutex
 	var bodies [][]byte

@@ -69,7 +69,8 @@ func (w *watched) owner(sql string) []string {
 	return list
 }
 
-// refuses asks each form, in both protocols, wants a refusal, and of the database and the account that nothing happened.
+// refuses asks each form, in both protocols, wants a refusal, and of the database and the account that nothing
+// happened.
 func (w *watched) refuses(t *testing.T, forms []string) (refused int) {
 	t.Helper()
 	alice := w.Connect("alice", "lab")
@@ -172,8 +173,8 @@ var writingForms = []string{`INSERT INTO people VALUES (1)`, `INSERT INTO people
 	`SELECT pg_reload_conf()`, `SELECT pg_create_restore_point('x')`, `PREPARE TRANSACTION 'x'`, `COMMIT PREPARED 'x'`, `SET ROLE dba`, `SET SESSION AUTHORIZATION dba`,
 	`ATTACH 'x.db'`, `INSTALL httpfs`, `PRAGMA database_list`, `EXPORT DATABASE '/tmp/x'`, `select 1; select note from people`, `SELECT 1; DELETE FROM people`, `BEGIN; DROP TABLE people; COMMIT`}
 
-// TestWritingIsRefused is threat T47: nothing of it reaches the database, whose table stays as it is. Several statements in a
-// message are allowed: the first that is refused ends it.
+// TestWritingIsRefused is threat T47: nothing of it reaches the database, whose table stays as it is. Several
+// statements in a message are allowed: the first that is refused ends it.
 func TestWritingIsRefused(t *testing.T) {
 	kit.Beside(t)
 	w := watch(t)
@@ -188,8 +189,8 @@ func TestWritingIsRefused(t *testing.T) {
 	threats.Reached(t, "T47", "%d of %d forms refused, 0 statements at the database, its table unchanged", refused, len(writingForms))
 }
 
-// TestSettingsStayInTheProxy is threat T48: no setting of a client reaches the database, and what settings make of answers
-// is the same on neighbours.
+// TestSettingsStayInTheProxy is threat T48: no setting of a client reaches the database, and what settings make of
+// answers is the same on neighbours.
 func TestSettingsStayInTheProxy(t *testing.T) {
 	kit.Beside(t)
 	w := watch(t)

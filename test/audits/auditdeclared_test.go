@@ -21,7 +21,8 @@ import (
 // asking asks a statement as a user and returns the last number of the first row.
 type asking func(user, sql string) float64
 
-// declaredProbe is a release that a policy declares, and what an analyst makes one number of that has it to herself. %g is its ε.
+// declaredProbe is a release that a policy declares, and what an analyst makes one number of that has it to herself. %g
+// is its ε.
 type declaredProbe struct {
 	name, release string
 	change        []string
@@ -62,8 +63,8 @@ var declaredAsked = []declaredProbe{
 	{"small database", `{kind: synthetic, name: made, columns: [hiv], mechanism: small-database, epsilon: %g, rows: 40}`, nil, once(`SELECT count(*) FROM dp.made WHERE hiv`), true},
 }
 
-// drawnDeclared buys a release n times over the wire, on the database without a number, and returns what the transcripts come
-// to, and what the dataset's cap was charged for one. The operator revokes it each time.
+// drawnDeclared buys a release n times over the wire, on the database without a number, and returns what the
+// transcripts come to, and what the dataset's cap was charged for one. The operator revokes it each time.
 func drawnDeclared(t *testing.T, q declaredProbe, epsilon float64, without, n int) (numbers []float64, charged privacy.Cost) {
 	t.Helper()
 	const declared = "          - {kind: range, columns: [age], epsilon: 0.5, insist: true}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n"
@@ -144,8 +145,9 @@ func (q declaredProbe) audited(t *testing.T, epsilon float64, n int) (float64, p
 	return least, charged
 }
 
-// TestAuditDeclared is P2 for each kind of release that a policy declares, over the wire: what was charged to the cap is the
-// claim. Noise that is too small by eight is found, but for the kinds that say that they are blind. False alarm: 18 in 100,000.
+// TestAuditDeclared is P2 for each kind of release that a policy declares, over the wire: what was charged to the cap
+// is the claim. Noise that is too small by eight is found, but for the kinds that say that they are blind. False alarm:
+// 18 in 100,000.
 func TestAuditDeclared(t *testing.T) {
 	n := kit.Length(0, 1000, 10_000)
 	if n == 0 {

@@ -37,8 +37,8 @@ func total(holds string, less float64) func(rows [][]string) float64 {
 	}
 }
 
-// mechanismsAsked are questions that reach each mechanism that a statement can draw by itself; aggregates has the plain ones. Number 7
-// moves each as far as she can.
+// mechanismsAsked are questions that reach each mechanism that a statement can draw by itself; aggregates has the plain
+// ones. Number 7 moves each as far as she can.
 var mechanismsAsked = []kit.Probe{
 	{Name: "histogram", SQL: `SELECT age / 10, hiv, count(*) FROM people GROUP BY 1, 2 ORDER BY 1, 2`, Epsilon: 1, Number: total("2|t", 0)},
 	{Name: "ROLLUP", SQL: `SELECT hiv, count(*) FROM people GROUP BY ROLLUP (hiv) ORDER BY 1`, Epsilon: 1, Number: total("", 118)},
@@ -63,8 +63,8 @@ var mechanismsAsked = []kit.Probe{
 	{Name: "grouped distinct units", SQL: `SELECT extract(month FROM day), count(DISTINCT uid) FROM events WHERE amount BETWEEN 1 AND 1.24 GROUP BY 1 ORDER BY 1 LIMIT 1`, Epsilon: 1, Number: kit.Cell(0, 1)},
 }
 
-// TestAuditThroughSQL is P2 for each mechanism and aggregate that a statement reaches, over the wire: every answer drawn for a
-// user who has asked nothing else that says the same. False alarm: 21 in 100,000.
+// TestAuditThroughSQL is P2 for each mechanism and aggregate that a statement reaches, over the wire: every answer
+// drawn for a user who has asked nothing else that says the same. False alarm: 21 in 100,000.
 func TestAuditThroughSQL(t *testing.T) {
 	n := kit.Length(0, 2000, 40_000)
 	if n == 0 {
@@ -109,8 +109,8 @@ var gaussianAsked = []kit.Probe{
 	{Name: "refined", SQL: `SET dp.epsilon = 0.25; SELECT count(*) FROM people WHERE hiv AND age < 90; SET dp.epsilon = 1; SELECT count(*) FROM people WHERE hiv AND age < 90`, Epsilon: 1, Number: nil},
 }
 
-// TestAuditThroughSQLGaussian is the same under zCDP, where dp.epsilon = 1 buys ρ = 0.5, which is (ε, δ)-DP with the ε that the
-// accountant has for δ = 0.01. False alarm: 7 in 100,000.
+// TestAuditThroughSQLGaussian is the same under zCDP, where dp.epsilon = 1 buys ρ = 0.5, which is (ε, δ)-DP with the ε
+// that the accountant has for δ = 0.01. False alarm: 7 in 100,000.
 func TestAuditThroughSQLGaussian(t *testing.T) {
 	const delta = 0.01
 	claimed := stattest.LeastEpsilon(privacy.MicroEpsilon(1_000_000).Rho(), privacy.AttoDelta(delta*1e18))

@@ -50,8 +50,9 @@ func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipts []*le
 	return g.Backend.Execute(ctx, q, receipts, hold)
 }
 
-// TestQueriesSideBySide: a statement's queries, of which some are for several measures, run beside each other in as many slots as one user may have, no more; what is drawn and saved, in
-// which order and with which randomness, and so each byte of the answer, is what it is one after the other.
+// TestQueriesSideBySide: a statement's queries, of which some are for several measures, run beside each other in as
+// many slots as one user may have, no more; what is drawn and saved, in which order and with which randomness, and so
+// each byte of the answer, is what it is one after the other.
 func TestQueriesSideBySide(t *testing.T) {
 	const seed = 3119
 	const text = `SELECT 1, count(*) FROM people UNION ALL SELECT 2, count(*) FROM visits UNION ALL SELECT 3, count(*) FROM calls

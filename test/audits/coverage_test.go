@@ -11,8 +11,8 @@ import (
 )
 
 // TestStatedErrorCoversTruth reads the NOTICE's half-width and holds 400 fresh counts against the truth of the fixture.
-// Discrete noise covers at least the stated 95 %; fewer than 90 % inside has a probability below 10⁻⁴ (binomial tail). The
-// exact figures are tested in package mechanisms.
+// Discrete noise covers at least the stated 95 %; fewer than 90 % inside has a probability below 10⁻⁴ (binomial tail).
+// The exact figures are tested in package mechanisms.
 func TestStatedErrorCoversTruth(t *testing.T) {
 	kit.Beside(t)
 	w := kit.Serve(t, kit.Keyed(t, kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0))).Connect("alice", "lab")

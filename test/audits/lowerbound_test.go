@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestP2Calibrated: the judge of the procedure, at the lengths that it is used with, is quiet where the noise is right, and finds
-// noise that is too small by 2 in 4,000 answers a side, by 1.5 in 20,000, every time.
+// TestP2Calibrated: the judge of the procedure, at the lengths that it is used with, is quiet where the noise is right,
+// and finds noise that is too small by 2 in 4,000 answers a side, by 1.5 in 20,000, every time.
 func TestP2Calibrated(t *testing.T) {
 	const runs = 20
 	r := rand.New(rand.NewPCG(36, 2))
@@ -47,7 +47,8 @@ func TestP2Calibrated(t *testing.T) {
 	}
 }
 
-// aggregates are one question of each kind that is answered with noise, chosen so that number 7 moves it as far as a unit can.
+// aggregates are one question of each kind that is answered with noise, chosen so that number 7 moves it as far as a
+// unit can.
 var aggregates = []kit.Probe{
 	{Name: "SUM", SQL: `SELECT sum(income) FROM people WHERE hiv`, Epsilon: 1, Number: nil},
 	{Name: "JOIN", SQL: `SELECT count(*) FROM people JOIN events USING (uid) WHERE hiv`, Epsilon: 1, Number: nil},
@@ -61,7 +62,8 @@ var aggregates = []kit.Probe{
 // aggregateGrids are the steps of what is released for them; 0 where the answer is a ratio of such numbers.
 var aggregateGrids = []float64{0.0001, 1, 1, 1, 0, 1, 1}
 
-// offGrid counts the answers that are no multiple of a step, as near as a double precision number can be to one, and the values that one side gives often and the other never.
+// offGrid counts the answers that are no multiple of a step, as near as a double precision number can be to one, and
+// the values that one side gives often and the other never.
 func offGrid(one, other []float64, step float64) (off, oneSided int) {
 	var hits [2]map[float64]int
 	for side, numbers := range [][]float64{one, other} {
@@ -86,8 +88,8 @@ func offGrid(one, other []float64, step float64) (off, oneSided int) {
 // often is so many hits that the other side of an ε of 1 has one as well: none with probability exp(−60/e).
 const often = 60
 
-// TestT21LowerBounds is P2 for each kind of aggregate through SQL, over the wire. False alarm: 7 in 100,000. Of the same answers,
-// none is off the grid of its release, and the two sides have the same values (T14).
+// TestT21LowerBounds is P2 for each kind of aggregate through SQL, over the wire. False alarm: 7 in 100,000. Of the
+// same answers, none is off the grid of its release, and the two sides have the same values (T14).
 func TestT21LowerBounds(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

@@ -15,8 +15,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// adaptively opens an online release so often, over the fixture without a person (0: with all), asks what the last answer
-// suggests, and returns a number that tells the whole transcript coarsely. Between two sessions the release is revoked.
+// adaptively opens an online release so often, over the fixture without a person (0: with all), asks what the last
+// answer suggests, and returns a number that tells the whole transcript coarsely. Between two sessions the release is
+// revoked.
 func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 	t.Helper()
 	path := kit.Keyed(t, kit.DuckDBReleasing(t, without, "          - {kind: online, name: o, columns: [{column: age, step: 60}, hiv], epsilon: "+epsilon+", updates: 2, insist: true}\n"))
@@ -59,9 +60,9 @@ func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 	return out
 }
 
-// TestAuditOfOnlineSessions: on neighbouring databases, what an analyst who chooses her questions by the answers is told bounds
-// the loss from below by no more than she paid. The planted fault, sessions of ε 40 that are said to cost 1, is found; against faults of a few times the cost, so few sessions are blind.
-// False alarm: 1e-6.
+// TestAuditOfOnlineSessions: on neighbouring databases, what an analyst who chooses her questions by the answers is
+// told bounds the loss from below by no more than she paid. The planted fault, sessions of ε 40 that are said to cost
+// 1, is found; against faults of a few times the cost, so few sessions are blind. False alarm: 1e-6.
 func TestAuditOfOnlineSessions(t *testing.T) {
 	kit.Beside(t)
 	const alarm = 1e-6

@@ -34,8 +34,8 @@ import (
 
 // What EXPLAIN promises is kept, for random policies, releases and questions: see TestExplainIsKept.
 
-// promisedSQL has 150 units with up to rows rows each, all values inside their domains; unit 7 is absent, or other, in the
-// neighbour.
+// promisedSQL has 150 units with up to rows rows each, all values inside their domains; unit 7 is absent, or other, in
+// the neighbour.
 const promisedSQL = `CREATE TABLE t AS SELECT u AS uid, CAST((u * 7 + i * 5) %% 20 AS INTEGER) AS a,
   CASE (u + i) %% 3 WHEN 0 THEN 'x' WHEN 1 THEN 'y' ELSE 'z' END AS b, DATE '2024-01-01' + CAST((u * 37 + i * 91) %% 366 AS INTEGER) AS d,
   CAST((u + i * 3) %% 10 AS INTEGER) AS v FROM generate_series(1, 150) AS s(u), generate_series(1, %d) AS g(i) WHERE i <= 1 + u %% %d;
@@ -277,8 +277,8 @@ func (j *judged) see(off, k float64) {
 	}
 }
 
-// verdict: k is the least with P(|X| > k) ≤ 5 %, so answers are beyond it with at most that chance, and reach it with more.
-// Both are judged as binomials, each alarming falsely with probability at most a.
+// verdict: k is the least with P(|X| > k) ≤ 5 %, so answers are beyond it with at most that chance, and reach it with
+// more. Both are judged as binomials, each alarming falsely with probability at most a.
 func (j judged) verdict(a stattest.Alarm) error {
 	if err := (stattest.Coverage{Hits: j.asked - j.beyond, Trials: j.asked, Claim: .95}).AtLeast(a); err != nil {
 		return fmt.Errorf("the errors told are too small: %w", err)
@@ -290,10 +290,10 @@ func (j judged) verdict(a stattest.Alarm) error {
 }
 
 // TestExplainIsKept: for random policies, releases and questions, EXPLAIN's cost is what the ledger charges; over two
-// neighbouring databases EXPLAIN, the costs and the refusals are equal, byte for byte; and the errors are those that EXPLAIN
-// says. Many users ask the same, so that each fresh count is drawn many times; a declared release is drawn once and is not
-// judged. Two judgements alarm falsely with probability at most 10⁻⁶ each; that they catch errors half and twice as large
-// is shown on the same answers.
+// neighbouring databases EXPLAIN, the costs and the refusals are equal, byte for byte; and the errors are those that
+// EXPLAIN says. Many users ask the same, so that each fresh count is drawn many times; a declared release is drawn once
+// and is not judged. Two judgements alarm falsely with probability at most 10⁻⁶ each; that they catch errors half and
+// twice as large is shown on the same answers.
 func TestExplainIsKept(t *testing.T) {
 	kit.Beside(t)
 	const seed, users, policies, questions = 11, 16, 4, 14

@@ -27,8 +27,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestT20PairedStarts: two proxies that start from the same bytes (database, policy, ledger, secret) never give the same run of
-// eight answers: nothing of the randomness comes from what is copied.
+// TestT20PairedStarts: two proxies that start from the same bytes (database, policy, ledger, secret) never give the
+// same run of eight answers: nothing of the randomness comes from what is copied.
 func TestT20PairedStarts(t *testing.T) {
 	kit.Beside(t)
 	pairs, equal := kit.Length(5, 20, 1000), 0
@@ -61,8 +61,8 @@ func TestT20PairedStarts(t *testing.T) {
 	threats.Reached(t, "T20", "%d paired starts: %d equal runs of 8 answers", pairs, equal)
 }
 
-// TestT20NoRandomnessNoAnswer: where the source of randomness fails, nothing is answered, what was charged stays charged, and the
-// same question is drawn anew, at a new charge, once there is randomness.
+// TestT20NoRandomnessNoAnswer: where the source of randomness fails, nothing is answered, what was charged stays
+// charged, and the same question is drawn anew, at a new charge, once there is randomness.
 func TestT20NoRandomnessNoAnswer(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
 	h, err := service.Open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
@@ -94,8 +94,8 @@ func TestT20NoRandomnessNoAnswer(t *testing.T) {
 	threats.Reached(t, "T20", "without randomness: 0 answers, charge of %d micro-ε kept", first)
 }
 
-// TestT19NoiseAndTime: the time of an answer does not go with the size of its noise, whatever the sampler does: with the grid as
-// policies have it.
+// TestT19NoiseAndTime: the time of an answer does not go with the size of its noise, whatever the sampler does: with
+// the grid as policies have it.
 func TestT19NoiseAndTime(t *testing.T) {
 	n := kit.Length(200, 1000, 5000)
 	s := kit.Lab{Timing: "{grid: 20ms, fresh: 40ms}", Change: append([]string{"    tables:\n", "    buying: {cells: 0}\n    tables:\n"}, kit.Undeclared...)}.Serve(t, 0)
@@ -123,8 +123,9 @@ func TestT19NoiseAndTime(t *testing.T) {
 	threats.Reached(t, "T19", "end to end, with the grid: ρ %.4f of %d answers (standard error %.3f)", rho, n, 1/math.Sqrt(float64(n)))
 }
 
-// TestFixedWorkThroughSQL: with `sampling: fixed-work` the noise of what is bought through SQL is, number by number, what a fixed-work
-// source of the same bytes gives, alone and in a histogram, of either kind of noise; without the key it is not.
+// TestFixedWorkThroughSQL: with `sampling: fixed-work` the noise of what is bought through SQL is, number by number,
+// what a fixed-work source of the same bytes gives, alone and in a histogram, of either kind of noise; without the key
+// it is not.
 func TestFixedWorkThroughSQL(t *testing.T) {
 	const key = `, sampling: fixed-work}`
 	questions, said := kit.Length(20, 40, 100), []string{}

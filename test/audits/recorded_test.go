@@ -92,7 +92,8 @@ var worlds = []world{
 	{"replace-one, ρ", "    neighbors: replace-one\n    units: 40\n    accountant: zcdp", ", domain: {values: [Bree, Rivendell]}", "max_rows_per_unit: 3", true},
 }
 
-// someone is what a person has, as rows of the three tables: more than the bounds allow, alike, and outside of the domains.
+// someone is what a person has, as rows of the three tables: more than the bounds allow, alike, and outside of the
+// domains.
 func someone(r *rand.Rand, id int) (people, visits, calls []string) {
 	of := func(list ...string) string { return list[r.IntN(len(list))] }
 	whole := func(low, high int) string {
@@ -226,9 +227,9 @@ type tally struct {
 	answered, refused, pairs, releases, chosen, attained int
 }
 
-// record asks every side the statement and holds each against the first. Which sampler fills a release depends on how often
-// its noise was drawn in this process before, by whichever side (noise.Fill): then sides draw otherwise, and the statement is asked
-// anew by others, who find the same sampler. What is really amiss is amiss each time.
+// record asks every side the statement and holds each against the first. Which sampler fills a release depends on how
+// often its noise was drawn in this process before, by whichever side (noise.Fill): then sides draw otherwise, and the
+// statement is asked anew by others, who find the same sampler. What is really amiss is amiss each time.
 func (c *tally) record(sides []*recordedHouse, text string, number uint64) {
 	const tries, users = 3, 1 << 20
 	before := *c
@@ -316,9 +317,10 @@ func oneIf(is bool) int {
 	return 0
 }
 
-// TestT45Recorded asks random statements, and those that would inflate what a unit counts for, of neighbouring databases
-// through whole pipelines whose noise is the same: what is sent, charged and drawn is equal, and no true count differs by
-// more than is declared, or than the charge pays for. Nothing here is a matter of chance: there are no false alarms.
+// TestT45Recorded asks random statements, and those that would inflate what a unit counts for, of neighbouring
+// databases through whole pipelines whose noise is the same: what is sent, charged and drawn is equal, and no true
+// count differs by more than is declared, or than the charge pays for. Nothing here is a matter of chance: there are no
+// false alarms.
 func TestT45Recorded(t *testing.T) {
 	const seed = 450
 	t.Logf("seed %d", seed)

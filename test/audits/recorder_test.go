@@ -19,8 +19,8 @@ import (
 )
 
 // The recorder stands around the interfaces of a real pipeline and writes down what passes: charges, the SQL that the
-// private database is sent, what is drawn and saved, and how many random bytes that took. The randomness is the same on all
-// sides, so that the difference of two sides' releases is the difference of their true counts: noise cancels.
+// private database is sent, what is drawn and saved, and how many random bytes that took. The randomness is the same on
+// all sides, so that the difference of two sides' releases is the difference of their true counts: noise cancels.
 
 // step is one thing that a statement did.
 type step struct {
@@ -54,8 +54,9 @@ func (r *recorder) add(s step) {
 	r.steps = append(r.steps, s)
 }
 
-// ordered are the steps with the queries of each charge right after it, sorted: a statement's run side by side (pipeline/beside.go), so that which of
-// them begins first, and whether a release is saved before another's query begins, is chance. Saves have an order of their own.
+// ordered are the steps with the queries of each charge right after it, sorted: a statement's run side by side
+// (pipeline/beside.go), so that which of them begins first, and whether a release is saved before another's query
+// begins, is chance. Saves have an order of their own.
 func (r *recorder) ordered() (list []step) {
 	rank := func(s step) int {
 		switch {
@@ -156,8 +157,8 @@ func inSteps(spec mechanisms.Spec) mechanisms.Spec {
 	return spec
 }
 
-// exceeded says how two sides' releases of a measure contradict what its plan declares and what was paid; "" is sound. share
-// is the part of its claim by which they differ.
+// exceeded says how two sides' releases of a measure contradict what its plan declares and what was paid; "" is sound.
+// share is the part of its claim by which they differ.
 func exceeded(one, other step, d claim) (why string, share float64) {
 	spec, cost := one.item.Spec, one.item.Cost
 	l1, l2, loss, rho := new(big.Int), new(big.Int), new(big.Rat), new(big.Rat)
@@ -196,9 +197,9 @@ func exceeded(one, other step, d claim) (why string, share float64) {
 	return "", share
 }
 
-// miscalibrated says how a release's noise disagrees with what was paid for it and what its plan declares; "" is sound. With
-// noise of scale t a counter that moves by Δ costs Δ/t, and by Δ² in L2² Δ²/(2σ²); together they are the charge, of which
-// rounding may leave at most a fiftieth unused.
+// miscalibrated says how a release's noise disagrees with what was paid for it and what its plan declares; "" is sound.
+// With noise of scale t a counter that moves by Δ costs Δ/t, and by Δ² in L2² Δ²/(2σ²); together they are the charge,
+// of which rounding may leave at most a fiftieth unused.
 func miscalibrated(it ledger.Item, d claim) string {
 	costs := func(n mechanisms.Noise, s claim) *big.Rat {
 		per := big.NewRat(n.Den, n.Num)

@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestShownErrors: a NOTICE gives an error only where it is one of what is shown. A quantile that is read from counts has
-// bounds around it; one that was chosen has a rank error, and NULLs.
+// TestShownErrors: a NOTICE gives an error only where it is one of what is shown. A quantile that is read from counts
+// has bounds around it; one that was chosen has a rank error, and NULLs.
 func TestShownErrors(t *testing.T) {
 	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "90", Cap: "90"}, 0)).Connect("alice", "lab")
 	for _, sql := range []string{`SELECT corr(age, income) FROM people`, `SELECT stddev(income), avg(income) FROM people`} {

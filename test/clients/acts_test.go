@@ -97,7 +97,8 @@ func ownSessions(t *testing.T, p *kit.Program) {
 	}
 }
 
-// othersSessions: the pid of another user is answered as one that nobody has, byte for byte, and nothing happens to her.
+// othersSessions: the pid of another user is answered as one that nobody has, byte for byte, and nothing happens to
+// her.
 func othersSessions(t *testing.T, p *kit.Program) {
 	alice, bob, dba := p.Connect("alice", "lab"), p.Connect("bob", "lab"), p.Connect("dba", "lab")
 	victim := pidOf(alice)

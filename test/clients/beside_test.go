@@ -24,8 +24,8 @@ import (
 
 var updateBeside = flag.Bool("update-beside", false, "write the lists of differences in testdata/beside anew, keeping their reasons")
 
-// store is one set of tables twice: in a PostgreSQL server, where user analyst may read them, and behind dpproxy at an ε where noise
-// vanishes. Both are database store.
+// store is one set of tables twice: in a PostgreSQL server, where user analyst may read them, and behind dpproxy at an
+// ε where noise vanishes. Both are database store.
 type store struct {
 	policy, certificate string
 	plain               []string // PostgreSQL's, as libpq reads it
@@ -75,7 +75,8 @@ func openStore(t *testing.T) store {
 // besideEnvironment is the same for both sides.
 var besideEnvironment = []string{"PGUSER=analyst", "PGPASSWORD=analyst", "PGDATABASE=store", "LC_ALL=C.UTF-8", "TZ=UTC"}
 
-// serve begins with a budget of which nothing is spent: one driver's questions take nearly all of what a policy can grant.
+// serve begins with a budget of which nothing is spent: one driver's questions take nearly all of what a policy can
+// grant.
 func (s store) serve(t *testing.T) *kit.Program {
 	t.Helper()
 	for _, ledger := range []string{"ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db-witness"} {
@@ -116,7 +117,8 @@ func seenIn(t *testing.T, text string) seen {
 	return out
 }
 
-// besideDifference is what a driver sees otherwise than of PostgreSQL: by whatever road, which stands in brackets before the name of what it looks at.
+// besideDifference is what a driver sees otherwise than of PostgreSQL: by whatever road, which stands in brackets
+// before the name of what it looks at.
 type besideDifference struct{ name, plain, proxied string }
 
 // differencesFile has what each driver that was run sees otherwise, and why that is meant.
@@ -159,8 +161,9 @@ func besidePrograms() []script {
 	}
 }
 
-// TestDriversBesidePostgres has each driver look at a PostgreSQL server and at dpproxy over the same tables, through the same program: what it
-// sees is the same, or is listed with the reason. pgx is part of this binary; the others are skipped where they are not installed.
+// TestDriversBesidePostgres has each driver look at a PostgreSQL server and at dpproxy over the same tables, through
+// the same program: what it sees is the same, or is listed with the reason. pgx is part of this binary; the others are
+// skipped where they are not installed.
 func TestDriversBesidePostgres(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

@@ -28,7 +28,8 @@ type look struct {
 	seen seen
 }
 
-// lookByPgx uses pgx as programs do: its ways to send a query, parameters of every type, batches, COPY, transactions, pools, database/sql.
+// lookByPgx uses pgx as programs do: its ways to send a query, parameters of every type, batches, COPY, transactions,
+// pools, database/sql.
 func lookByPgx(t *testing.T, url string) seen {
 	t.Helper()
 	l := &look{t: t, url: url, seen: seen{}}
@@ -75,7 +76,8 @@ func (l *look) connect(mode pgx.QueryExecMode, change ...func(*pgx.ConnConfig)) 
 	return conn
 }
 
-// errorText is what a program can tell of an error: all fields but the hint, which is dpproxy's own, and where in a server's source it was raised.
+// errorText is what a program can tell of an error: all fields but the hint, which is dpproxy's own, and where in a
+// server's source it was raised.
 func errorText(err error) string {
 	var e *pgconn.PgError
 	switch {

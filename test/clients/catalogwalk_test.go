@@ -13,7 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// ofTheSession are the relations of the catalogs that say when the session began, which number it has, and when it opened a cursor.
+// ofTheSession are the relations of the catalogs that say when the session began, which number it has, and when it
+// opened a cursor.
 var ofTheSession = map[string]bool{"pg_catalog.pg_stat_activity": true, "pg_catalog.pg_cursors": true}
 
 // shape is what a client is told of the columns of a statement.
@@ -30,9 +31,9 @@ func shape(t *testing.T, conn *pgconn.PgConn, sql string) string {
 	return out.String()
 }
 
-// TestCatalogsAreWhole: every relation of pg_catalog and information_schema that PostgreSQL shows to a role without any grant is
-// described to a client as PostgreSQL describes it, answered whole, the same over two neighbouring databases, and not by
-// asking them.
+// TestCatalogsAreWhole: every relation of pg_catalog and information_schema that PostgreSQL shows to a role without any
+// grant is described to a client as PostgreSQL describes it, answered whole, the same over two neighbouring databases,
+// and not by asking them.
 func TestCatalogsAreWhole(t *testing.T) {
 	kit.Beside(t)
 	private := pgtest.Start(t, kit.Logged...)

@@ -13,7 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// relayed passes a connection on. shown is called once the server has shown its certificate, before the client hears of it.
+// relayed passes a connection on. shown is called once the server has shown its certificate, before the client hears of
+// it.
 func relayed(t *testing.T, address string, shown func()) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,8 +51,9 @@ func relayed(t *testing.T, address string, shown func()) string {
 	return listener.Addr().String()
 }
 
-// TestCertificateRenewed: after SIGHUP new clients are shown the certificate that is in the files then, with the channel binding
-// that belongs to it; sessions that are open go on, and a key that does not fit leaves the old one in force.
+// TestCertificateRenewed: after SIGHUP new clients are shown the certificate that is in the files then, with the
+// channel binding that belongs to it; sessions that are open go on, and a key that does not fit leaves the old one in
+// force.
 func TestCertificateRenewed(t *testing.T) {
 	kit.Beside(t)
 	client, err := exec.LookPath("psql")

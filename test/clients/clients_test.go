@@ -26,8 +26,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// clientsProxy serves the demo's data with TLS, to dba with a small budget and to all others with plenty; from a PostgreSQL
-// server and with a twin where that is asked for. It returns the environment in which libpq and the scripts find it.
+// clientsProxy serves the demo's data with TLS, to dba with a small budget and to all others with plenty; from a
+// PostgreSQL server and with a twin where that is asked for. It returns the environment in which libpq and the scripts
+// find it.
 func clientsProxy(t *testing.T, postgres bool) (*kit.Program, []string) {
 	t.Helper()
 	dir := memory.Dir(t)

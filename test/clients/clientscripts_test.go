@@ -19,7 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// demoInPostgres moves the demo's data from its DuckDB file to a PostgreSQL server, and the sandbox of its policy to another.
+// demoInPostgres moves the demo's data from its DuckDB file to a PostgreSQL server, and the sandbox of its policy to
+// another.
 func demoInPostgres(t *testing.T, policyPath string) {
 	t.Helper()
 	server, twin := pgtest.Shared(t), pgtest.Start(t)
@@ -160,9 +161,10 @@ func clientScripts() []script {
 var clientAspects = []string{"connects", "browses", "queries", "parameters", "cancels", "charts"}
 
 // TestClients drives one proxy with each client that is installed: log-in by SCRAM over TLS, questions with parameters,
-// results in text and binary, prepared statements, cursors, COPY, notices, errors, cancelling, transactions, resets, and
-// browsing, which leaves the balance as it was. `make clients` runs it with more clients, and with PostgreSQL behind the proxy too; there the list of clients is
-// fixed: one that is not installed, and that CLIENTS_LEFT_OUT does not name, fails.
+// results in text and binary, prepared statements, cursors, COPY, notices, errors, cancelling, transactions, resets,
+// and browsing, which leaves the balance as it was. `make clients` runs it with more clients, and with PostgreSQL
+// behind the proxy too; there the list of clients is fixed: one that is not installed, and that CLIENTS_LEFT_OUT does
+// not name, fails.
 func TestClients(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

@@ -17,9 +17,10 @@ import (
 // describedFile has the forms whose types are told otherwise than by PostgreSQL, and why that is meant.
 const describedFile = "testdata/beside/described.txt"
 
-// TestDescribedBesidePostgres prepares each form of SQL that has a place for a parameter, over columns of each type: the types of parameters and columns that a
-// client is told before it sends a value are those that PostgreSQL tells, or the difference is listed with its reason. Forms are over a public table, over a
-// private one's groups, and over its rows.
+// TestDescribedBesidePostgres prepares each form of SQL that has a place for a parameter, over columns of each type:
+// the types of parameters and columns that a client is told before it sends a value are those that PostgreSQL tells, or
+// the difference is listed with its reason. Forms are over a public table, over a private one's groups, and over its
+// rows.
 func TestDescribedBesidePostgres(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {
@@ -131,8 +132,9 @@ func askForms(t *testing.T, url string) seen {
 	return out
 }
 
-// describedForms are the statements of testdata/beside/forms.sql. Lines that begin with -- over name a table and columns of it; of the lines below them each stands
-// for a statement over each of these tables, and of each of its columns where it has the word COLUMN.
+// describedForms are the statements of testdata/beside/forms.sql. Lines that begin with -- over name a table and
+// columns of it; of the lines below them each stands for a statement over each of these tables, and of each of its
+// columns where it has the word COLUMN.
 func describedForms(t *testing.T) (out []form) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/beside/forms.sql")

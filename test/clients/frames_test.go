@@ -22,9 +22,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// The same scripts of messages are played to PostgreSQL and to dpproxy, through a codec that is not the proxy's own, and
-// the frames that come back are compared: kinds, order, fields, values, tags, SQLSTATEs, transaction states, parameters.
-// testdata/frames.txt holds the scripts. A script begins with "# name" and has one message a line:
+// The same scripts of messages are played to PostgreSQL and to dpproxy, through a codec that is not the proxy's own,
+// and the frames that come back are compared: kinds, order, fields, values, tags, SQLSTATEs, transaction states,
+// parameters. testdata/frames.txt holds the scripts. A script begins with "# name" and has one message a line:
 //
 //	Q sql                             Query
 //	P name oids sql                   Parse; - is the unnamed one, or no oids

@@ -36,8 +36,8 @@ var originStatements = []string{
 	"SELECT 1 AS city, NULL AS age",
 }
 
-// TestColumnsOfTables: a column of an answer that is a table's says so in RowDescription as PostgreSQL does, by numbers under which the
-// catalogs have it, whether the statement is described or run.
+// TestColumnsOfTables: a column of an answer that is a table's says so in RowDescription as PostgreSQL does, by numbers
+// under which the catalogs have it, whether the statement is described or run.
 func TestColumnsOfTables(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)

@@ -74,8 +74,9 @@ func stateOfError(err error) string {
 	return err.Error()
 }
 
-// TestParametersBesidePostgres: a parameter of each type, over nothing, catalogs, a public table and counts of private rows, as text and in binary. What is answered is
-// PostgreSQL's answer, with PostgreSQL's types; what is not is refused with DP002, which names the type.
+// TestParametersBesidePostgres: a parameter of each type, over nothing, catalogs, a public table and counts of private
+// rows, as text and in binary. What is answered is PostgreSQL's answer, with PostgreSQL's types; what is not is refused
+// with DP002, which names the type.
 func TestParametersBesidePostgres(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

@@ -53,8 +53,9 @@ func clientOf(t *testing.T, url string) pooled {
 	return pooled{conn, t}
 }
 
-// TestPoolerHandsNothingOn: pgbouncer in transaction mode gives one session to many clients. What one sets for her statements, which says
-// what they cost, is not there for the next: by the policy's settings_scope, or by a pooler that follows what it is told.
+// TestPoolerHandsNothingOn: pgbouncer in transaction mode gives one session to many clients. What one sets for her
+// statements, which says what they cost, is not there for the next: by the policy's settings_scope, or by a pooler that
+// follows what it is told.
 func TestPoolerHandsNothingOn(t *testing.T) {
 	major, minor := kit.PoolerVersion(t)
 	if major == 0 {

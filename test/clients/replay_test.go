@@ -149,8 +149,8 @@ func pgConnect(t *testing.T, url string) *pgconn.PgConn {
 	return conn
 }
 
-// TestReplay plays every recorded statement to dpproxy and to PostgreSQL and holds the outcome of those that differ: what
-// PostgreSQL answers and dpproxy does not, and whose columns or parameters have other names or types.
+// TestReplay plays every recorded statement to dpproxy and to PostgreSQL and holds the outcome of those that differ:
+// what PostgreSQL answers and dpproxy does not, and whose columns or parameters have other names or types.
 func TestReplay(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

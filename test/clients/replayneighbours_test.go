@@ -16,16 +16,16 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// privateRows tells, by its look, that a statement asks about private rows, so that its answers are noisy; ofProcess, that
-// its answer tells about the session or the clock.
+// privateRows tells, by its look, that a statement asks about private rows, so that its answers are noisy; ofProcess,
+// that its answer tells about the session or the clock.
 var (
 	privateRows = regexp.MustCompile(`(?is)(from|join|copy)\s+\(*\s*("?shop"?\.)?("?public"?\.)?"?(orders|users|events)"?\b`)
 	ofProcess   = regexp.MustCompile(`(?i)pid|now\(\)|current_timestamp|pg_postmaster_start_time|inet_|pg_stat_activity`)
 )
 
-// TestReplayTellsNothing: every recorded statement has the same fate, columns, errors and notices over a database, over its
-// neighbour, and over one with a million rows more; what asks about no private rows has byte-identical answers, and sends
-// nothing to the private database.
+// TestReplayTellsNothing: every recorded statement has the same fate, columns, errors and notices over a database, over
+// its neighbour, and over one with a million rows more; what asks about no private rows has byte-identical answers, and
+// sends nothing to the private database.
 func TestReplayTellsNothing(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

@@ -9,10 +9,10 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestNumericScale: numeric aggregates show as many digits as PostgreSQL gives the same values, computed in Go and by the
-// sandbox. PostgreSQL is given the released sums and counts and divides them itself; of a variance it divides what the
-// answer times n·(n − 1) says the dividend was, whose first digits decide how many are shown, and which has twice the decimals
-// of a value, which are the sum's.
+// TestNumericScale: numeric aggregates show as many digits as PostgreSQL gives the same values, computed in Go and by
+// the sandbox. PostgreSQL is given the released sums and counts and divides them itself; of a variance it divides what
+// the answer times n·(n − 1) says the dividend was, whose first digits decide how many are shown, and which has twice
+// the decimals of a value, which are the sum's.
 func TestNumericScale(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)

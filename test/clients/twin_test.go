@@ -33,7 +33,8 @@ func rewritePolicy(t *testing.T, path, old, now string) {
 	}
 }
 
-// twinStatements go to the sandbox: catalogs, PostgreSQL's own functions over released counts, dp.* tables, prepared ones.
+// twinStatements go to the sandbox: catalogs, PostgreSQL's own functions over released counts, dp.* tables, prepared
+// ones.
 var twinStatements = []string{
 	"SELECT c.*, c.tableoid FROM pg_catalog.pg_class c WHERE relname IN ('people', 'pg_class') ORDER BY relname",
 	"SELECT table_catalog, table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public' ORDER BY ordinal_position",

@@ -71,9 +71,9 @@ var faults = []fault{
 // noticedWithin is how long an operator may wait until the pages say so.
 const noticedWithin = 5 * time.Second
 
-// TestFaults: each thing that dpproxy needs goes away and comes back. /readyz and the metrics say which one within five seconds, and, without a
-// restart, that it is back; /livez says all the time that the process serves. What was paid for is answered meanwhile, a new question
-// gets what the table says, and after it there are new answers.
+// TestFaults: each thing that dpproxy needs goes away and comes back. /readyz and the metrics say which one within five
+// seconds, and, without a restart, that it is back; /livez says all the time that the process serves. What was paid for
+// is answered meanwhile, a new question gets what the table says, and after it there are new answers.
 func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.what, func(t *testing.T) {

@@ -75,7 +75,8 @@ func (f *flushFault) end() {
 }
 
 // TestT27FailingFlushes: for a while every flush of the proxy fails. From the first failure to the end of the window no
-// question asked is answered; afterwards the proxy serves again by itself, and the ledger has a charge for every answer.
+// question asked is answered; afterwards the proxy serves again by itself, and the ledger has a charge for every
+// answer.
 func TestT27FailingFlushes(t *testing.T) {
 	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10000", Cap: "10000"}, 0)
 	p := kit.Serve(t, path)

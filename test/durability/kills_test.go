@@ -102,8 +102,8 @@ func TestT25CatchesAnswerBeforeCharge(t *testing.T) {
 	found.Some(t, "answers before their charges")
 }
 
-// killed kills a process at random moments and audits it after each restart. It returns the slowest restart too: from the
-// start of the process to the port being open.
+// killed kills a process at random moments and audits it after each restart. It returns the slowest restart too: from
+// the start of the process to the port being open.
 func killed(p *kit.Program, kills int) (found kit.Findings, slowest time.Duration) {
 	journal := map[string]string{}
 	random := rand.New(rand.NewPCG(25, 25))
@@ -139,8 +139,8 @@ func killed(p *kit.Program, kills int) (found kit.Findings, slowest time.Duratio
 	return found, slowest
 }
 
-// audit is procedure P4 for one user who asks at 0.1 a question: a saved answer is free and the same, and the charges cover
-// every answer that was seen. Of the saved answers it asks again so many, whichever the map gives first.
+// audit is procedure P4 for one user who asks at 0.1 a question: a saved answer is free and the same, and the charges
+// cover every answer that was seen. Of the saved answers it asks again so many, whichever the map gives first.
 func audit(p *kit.Program, journal map[string]string, again int) (found kit.Findings) {
 	w := p.Connect("alice", "lab")
 	const charges = `SELECT count(*), coalesce(sum(cost), 0) FROM dp.charges`

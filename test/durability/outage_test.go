@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestReload: a good policy takes effect on SIGHUP and on change, in sessions that are open too; a broken one, one that the
-// ledger refuses and one that needs a restart leave the old one in force, and the log says where and why.
+// TestReload: a good policy takes effect on SIGHUP and on change, in sessions that are open too; a broken one, one that
+// the ledger refuses and one that needs a restart leave the old one in force, and the log says where and why.
 func TestReload(t *testing.T) {
 	kit.Beside(t)
 	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "10"}, 0)
@@ -207,8 +207,8 @@ func TestLedgerPutBack(t *testing.T) {
 	}
 }
 
-// TestSandboxDies: when the process that runs outer queries is killed, the next ones run in a new one; nothing is charged
-// for what is not answered, and the proxy lives.
+// TestSandboxDies: when the process that runs outer queries is killed, the next ones run in a new one; nothing is
+// charged for what is not answered, and the proxy lives.
 func TestSandboxDies(t *testing.T) {
 	kit.Beside(t)
 	p := kit.Serve(t, kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "20"}, 0))
@@ -235,8 +235,8 @@ func TestSandboxDies(t *testing.T) {
 	}
 }
 
-// TestAdminAddress: /healthz says that the proxy serves, /metrics counts charges, and neither holds a value of the data or an
-// answer. Without the key there is no such listener.
+// TestAdminAddress: /healthz says that the proxy serves, /metrics counts charges, and neither holds a value of the data
+// or an answer. Without the key there is no such listener.
 func TestAdminAddress(t *testing.T) {
 	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "20"}, 0)
 	admin := kit.FreeAddress(t)

@@ -23,8 +23,8 @@ func held(t *testing.T) (*kit.Program, *kit.Locker) {
 	return kit.Serve(t, path), kit.LockPeople(t, server, database)
 }
 
-// TestPaidWorkGoesOn: whatever ends her wait (a cancel, her own timeout, a lost connection), the paid leaf runs on and is
-// saved: asked again it is free, and it is what the table holds rather than the default of a fault.
+// TestPaidWorkGoesOn: whatever ends her wait (a cancel, her own timeout, a lost connection), the paid leaf runs on and
+// is saved: asked again it is free, and it is what the table holds rather than the default of a fault.
 func TestPaidWorkGoesOn(t *testing.T) {
 	kit.Beside(t)
 	p, l := held(t)
@@ -112,8 +112,8 @@ func TestShutdownSavesWhatIsPaid(t *testing.T) {
 	}
 }
 
-// TestRule4OneDrawsTheOthersWait: sessions that ask for one thing at a time get one draw; a question of her own is charged
-// once, a declared release once to each user and once to the cap.
+// TestRule4OneDrawsTheOthersWait: sessions that ask for one thing at a time get one draw; a question of her own is
+// charged once, a declared release once to each user and once to the cap.
 func TestRule4OneDrawsTheOthersWait(t *testing.T) {
 	kit.Beside(t)
 	p, l := held(t)
@@ -169,8 +169,9 @@ func TestRule4OneDrawsTheOthersWait(t *testing.T) {
 	}
 }
 
-// TestNothingIsChargedThatFailsBefore: errors that come before the charge are free, in both protocols: parameters that do
-// not fit, patterns and numbers that are none, settings beyond the policy, statements after an error in a transaction.
+// TestNothingIsChargedThatFailsBefore: errors that come before the charge are free, in both protocols: parameters that
+// do not fit, patterns and numbers that are none, settings beyond the policy, statements after an error in a
+// transaction.
 func TestNothingIsChargedThatFailsBefore(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0))
 	conn, err := pgconn.Connect(t.Context(), p.URL("alice", "lab"))

@@ -9,7 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestLedgerBehindPoolers: where pgbouncer gives each transaction another session, a proxy does not start, and says why; in its session mode it charges as ever.
+// TestLedgerBehindPoolers: where pgbouncer gives each transaction another session, a proxy does not start, and says
+// why; in its session mode it charges as ever.
 func TestLedgerBehindPoolers(t *testing.T) {
 	const passed = "\nignore_startup_parameters = extra_float_digits, options, statement_timeout, idle_in_transaction_session_timeout, tcp_keepalives_idle, tcp_keepalives_interval, tcp_keepalives_count, " +
 		"search_path, plan_cache_mode, enable_seqscan, enable_bitmapscan, enable_hashjoin, enable_mergejoin, jit, lock_timeout"

@@ -29,7 +29,8 @@ type asker struct {
 // heard is one answer and when its question left and it came.
 type heard struct{ asked, came time.Time }
 
-// keepAsking asks as alice until stop, beginning with one of ten thousand questions; a refusal of class DP003 is waited out.
+// keepAsking asks as alice until stop, beginning with one of ten thousand questions; a refusal of class DP003 is waited
+// out.
 func keepAsking(w *kit.Wire, first int) *asker {
 	k := &asker{stop: make(chan struct{}), ended: make(chan error, 1)}
 	go func() {
@@ -97,9 +98,9 @@ func mounted(t *testing.T, image string) string {
 	return dir
 }
 
-// TestT26PowerCuts: the ledger lies in an image of a disk. The image is copied while the proxy is stopped at random moments:
-// what was not flushed is not in the copy, as after a power cut. In each copy the ledger opens, verifies, and has the charge
-// and the release of every answer that had arrived before.
+// TestT26PowerCuts: the ledger lies in an image of a disk. The image is copied while the proxy is stopped at random
+// moments: what was not flushed is not in the copy, as after a power cut. In each copy the ledger opens, verifies, and
+// has the charge and the release of every answer that had arrived before.
 func TestT26PowerCuts(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "disk")
 	if out, err := exec.Command("sh", "-c", "truncate -s 48M "+image+" && mkfs.ext4 -q "+image).CombinedOutput(); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestT30PromotedUnderAProxy: the ledger's server is lost under a proxy at work, and its connection moves over to the standby
-// that was promoted. Where that lacks the last charge, nothing is answered any more, bought before or not, nor after a
-// restart; where it has all, the same answers are given again and the budget is as it was.
+// TestT30PromotedUnderAProxy: the ledger's server is lost under a proxy at work, and its connection moves over to the
+// standby that was promoted. Where that lacks the last charge, nothing is answered any more, bought before or not, nor
+// after a restart; where it has all, the same answers are given again and the budget is as it was.
 func TestT30PromotedUnderAProxy(t *testing.T) {
 	const first, second, third = "SELECT count(*) FROM people WHERE age > 40", "SELECT count(*) FROM people WHERE age > 50", "SELECT count(*) FROM people WHERE age > 60"
 	refused := 0

@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// sharedHouse is a fixture whose ledger several proxies share: a database of the server that holds the rows too, under a
-// role of its own. Each proxy has a copy of the same policy in a directory of its own.
+// sharedHouse is a fixture whose ledger several proxies share: a database of the server that holds the rows too, under
+// a role of its own. Each proxy has a copy of the same policy in a directory of its own.
 type sharedHouse struct {
 	server         *pgtest.Server
 	policy         string // the first copy

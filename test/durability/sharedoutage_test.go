@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestAnswerOutlivesAnOutage: a ledger that goes away between a charge and its release loses nobody's answer, when it comes
-// back as late as a standby is promoted: the draw that was made is the one that is saved and sent.
+// TestAnswerOutlivesAnOutage: a ledger that goes away between a charge and its release loses nobody's answer, when it
+// comes back as late as a standby is promoted: the draw that was made is the one that is saved and sent.
 func TestAnswerOutlivesAnOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for an outage of some seconds")

@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// raceBudget has 64 connections race for a budget of 100 answers, in each of some runs on ledgers of their own, and tells
-// in how many of them there were exactly 100.
+// raceBudget has 64 connections race for a budget of 100 answers, in each of some runs on ledgers of their own, and
+// tells in how many of them there were exactly 100.
 func raceBudget(t *testing.T, runs int, proxies func(t *testing.T) []*kit.Program) (exact int) {
 	t.Helper()
 	for run := range runs {
@@ -26,8 +26,8 @@ func raceBudget(t *testing.T, runs int, proxies func(t *testing.T) []*kit.Progra
 	return exact
 }
 
-// TestT23RacingProxies: 64 connections, on one proxy with the embedded ledger and on two that share a ledger in PostgreSQL,
-// ask distinct questions at 0.1 each under a budget of 10.
+// TestT23RacingProxies: 64 connections, on one proxy with the embedded ledger and on two that share a ledger in
+// PostgreSQL, ask distinct questions at 0.1 each under a budget of 10.
 func TestT23RacingProxies(t *testing.T) {
 	kit.Beside(t)
 	runs, embedded, shared := threats.Length(1, 20), 0, 0

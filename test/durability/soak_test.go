@@ -170,8 +170,8 @@ func failing(t *testing.T, server *pgtest.Server, database string, stop <-chan s
 	}
 }
 
-// TestSoak is threat T63: 64 users ask 100,000 times under cuts, cancels and a failing database, over an hour. Nobody is sent
-// another's answer, and when they are gone nothing is left: no goroutine, no file, no memory.
+// TestSoak is threat T63: 64 users ask 100,000 times under cuts, cancels and a failing database, over an hour. Nobody
+// is sent another's answer, and when they are gone nothing is left: no goroutine, no file, no memory.
 func TestSoak(t *testing.T) {
 	const seed, users = 63, 64
 	t.Logf("seed %d", seed)

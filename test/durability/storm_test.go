@@ -35,8 +35,8 @@ func waits(w *kit.Wire, n int) (list []time.Duration) {
 	return list
 }
 
-// TestRetryStorm is threat T35: clients of one user ask, drop and ask again. Those beyond her limits are refused with 53300 or
-// 53400 and are not charged; what is charged is what was asked; another user is served meanwhile.
+// TestRetryStorm is threat T35: clients of one user ask, drop and ask again. Those beyond her limits are refused with
+// 53300 or 53400 and are not charged; what is charged is what was asked; another user is served meanwhile.
 func TestRetryStorm(t *testing.T) {
 	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "100000", Cap: "100000"}, 0)
 	kit.Edit(t, path, `server: {listen: "127.0.0.1:0"}`, `server: {listen: "127.0.0.1:0", limits: {user_connections: 40, user_statements: 16, user_purchases: 2, purchases_per_second: 20}}`)

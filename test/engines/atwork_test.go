@@ -24,7 +24,8 @@ import (
 
 var atWork = flag.Duration("at-work", 6*time.Second, "how long the owner of TestOwnerAtWork is at work")
 
-// atWorkPolicy is over tables whose owner is at work. k is 0 in each row, so that each condition on it that 0 meets is another question with the same answer.
+// atWorkPolicy is over tables whose owner is at work. k is 0 in each row, so that each condition on it that 0 meets is
+// another question with the same answer.
 const atWorkPolicy = `version: 1
 server: {listen: "127.0.0.1:0"}
 backend: {url: %q, deadline: 15s}
@@ -47,7 +48,8 @@ datasets:
       - {name: stays, unit: stays.who = people.id, max_rows_per_unit: 1, columns: [{name: k, type: integer, domain: {min: 0, max: 40, step: 1}}]}
 `
 
-// atWorkTables are what there is at first: 300 people, of whom each has two visits, a quarter three calls, a fifth an order of two lines, a third a stay.
+// atWorkTables are what there is at first: 300 people, of whom each has two visits, a quarter three calls, a fifth an
+// order of two lines, a third a stay.
 var atWorkTables = []string{
 	`CREATE TABLE people (id bigint NOT NULL CONSTRAINT single PRIMARY KEY, sex text, k int)`,
 	`INSERT INTO people SELECT i, CASE i % 2 WHEN 0 THEN 'f' ELSE 'm' END, 0 FROM generate_series(1, 300) AS s(i)`,
@@ -61,7 +63,8 @@ var atWorkTables = []string{
 	`CREATE MATERIALIZED VIEW stays AS SELECT * FROM beds`, `CREATE UNIQUE INDEX ON stays (who)`,
 }
 
-// atWorkLoops are what the owner does, each by a session of its own, over and over. Where it is done, everything is as it was at first.
+// atWorkLoops are what the owner does, each by a session of its own, over and over. Where it is done, everything is as
+// it was at first.
 var atWorkLoops = map[string][]string{
 	"a person's rows are several while no constraint forbids it": {`BEGIN; ALTER TABLE people DROP CONSTRAINT single; INSERT INTO people SELECT 7, 'm', 0 FROM generate_series(1, 5); COMMIT`,
 		`BEGIN; DELETE FROM people WHERE id = 7; INSERT INTO people VALUES (7, 'm', 0); ALTER TABLE people ADD CONSTRAINT single PRIMARY KEY (id); COMMIT`},
@@ -77,7 +80,8 @@ var atWorkLoops = map[string][]string{
 		`BEGIN; TRUNCATE beds; INSERT INTO beds SELECT i, 0 FROM generate_series(3, 300, 3) AS s(i); COMMIT`, `REFRESH MATERIALIZED VIEW CONCURRENTLY stays`},
 }
 
-// atWorkQuestions and, value by value, what each may be answered: what is so at some moment. Of a question's queries one that failed has 0s.
+// atWorkQuestions and, value by value, what each may be answered: what is so at some moment. Of a question's queries
+// one that failed has 0s.
 var atWorkQuestions = []struct {
 	sql  string // COND: what is so of every row
 	want [][]string
@@ -96,16 +100,19 @@ var costTold = regexp.MustCompile(`cost ε ([0-9.]+);`)
 
 var causeOfFault = regexp.MustCompile(`a paid query failed.*cause=("[^"]*"|\S+)`)
 
-// TestOwnerAtWork: while the owner alters, empties, loads, detaches and refreshes tables without a pause, each answer is that of one moment, with what constraints proved in that moment; or it is noise on nothing, of which the operator is told; or it
-// is refused, and costs nothing.
+// TestOwnerAtWork: while the owner alters, empties, loads, detaches and refreshes tables without a pause, each answer
+// is that of one moment, with what constraints proved in that moment; or it is noise on nothing, of which the operator
+// is told; or it is refused, and costs nothing.
 func TestOwnerAtWork(t *testing.T) {
 	server := pgtest.Shared(t)
 	role, database := layAtWork(t, server)
 	ownerAtWork(t, server, server, role, database)
 }
 
-// TestOwnerAtWorkBeforeAStandby: dpproxy asks a hot standby, to which all of this is replayed: it waits for queries, or cancels those that it has waited for for a while, after which there is noise. A query and the replay that wait for each other end by
-// a deadlock, or at the deadline, where PostgreSQL does not find it to be one: the replay may wait for no lock, but for a snapshot.
+// TestOwnerAtWorkBeforeAStandby: dpproxy asks a hot standby, to which all of this is replayed: it waits for queries, or
+// cancels those that it has waited for for a while, after which there is noise. A query and the replay that wait for
+// each other end by a deadlock, or at the deadline, where PostgreSQL does not find it to be one: the replay may wait
+// for no lock, but for a snapshot.
 func TestOwnerAtWorkBeforeAStandby(t *testing.T) {
 	for _, delay := range []string{"-1", "50ms"} {
 		t.Run(delay, func(t *testing.T) {
@@ -125,7 +132,8 @@ func layAtWork(t *testing.T, server *pgtest.Server) (role, database string) {
 	return role, database
 }
 
-// ownerAtWork has a dpproxy ask one server while the owner is at work on another, or the same. On a standby queries fail by the replay, too.
+// ownerAtWork has a dpproxy ask one server while the owner is at work on another, or the same. On a standby queries
+// fail by the replay, too.
 func ownerAtWork(t *testing.T, server, asks *pgtest.Server, role, database string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")

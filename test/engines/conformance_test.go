@@ -22,7 +22,8 @@ var counted = regexp.MustCompile(`^SELECT count\(\*\) FROM (\w+)$`)
 // money are statements of sums in cents, which take more ε than others until no cent of noise is left.
 var money = regexp.MustCompile(`(sum|avg|stddev)\(.*(income|price)`)
 
-// TestConformance asks each engine that is installed all shapes of leaves, and holds the matrix of docs/engines.md against what came of them.
+// TestConformance asks each engine that is installed all shapes of leaves, and holds the matrix of docs/engines.md
+// against what came of them.
 func TestConformance(t *testing.T) {
 	plain := truth(t, shop(false))
 	want := map[string][][]string{}
@@ -176,7 +177,8 @@ func (s *side) how(t *testing.T, proof, statement string) string {
 	return ""
 }
 
-// askAll asks both sides a shape's statements: without the one person's rows each must answer what plain PostgreSQL does, and with them nothing that is not noised may differ.
+// askAll asks both sides a shape's statements: without the one person's rows each must answer what plain PostgreSQL
+// does, and with them nothing that is not noised may differ.
 func askAll(t *testing.T, s shape, with, without *side, want map[string][][]string, found map[string]string) {
 	name := s.name
 	if name == "" {
@@ -239,5 +241,6 @@ func askAll(t *testing.T, s shape, with, without *side, want map[string][][]stri
 	}
 }
 
-// alike tells whether rows are equal, each value by its text: what a statement is charged for is so much that no noise is left.
+// alike tells whether rows are equal, each value by its text: what a statement is charged for is so much that no noise
+// is left.
 func alike(got, want [][]string) bool { return slices.EqualFunc(got, want, slices.Equal[[]string]) }

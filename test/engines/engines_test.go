@@ -17,7 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/backend/sparktest"
 )
 
-// An engine is one way to have private rows: lay puts tables into it and returns what the policy says of it. It skips the test where the engine is not installed.
+// An engine is one way to have private rows: lay puts tables into it and returns what the policy says of it. It skips
+// the test where the engine is not installed.
 type engine struct {
 	name string
 	lay  func(t *testing.T, dir string, tables []*table) (backend string)
@@ -46,7 +47,8 @@ func inPostgres(more string) func(*testing.T, string, []*table) string {
 	}
 }
 
-// inCitus lays tables into a database of a cluster, by the person and beside each other, but for the lines of orders, which do not name one: they and the public table are everywhere.
+// inCitus lays tables into a database of a cluster, by the person and beside each other, but for the lines of orders,
+// which do not name one: they and the public table are everywhere.
 func inCitus(more string) func(*testing.T, string, []*table) string {
 	return func(t *testing.T, _ string, tables []*table) string {
 		d := citustest.New(t)

@@ -1,6 +1,8 @@
-// Package engines holds one suite of questions against every engine that private rows may lie in (`go test ./test/engines`, `-run 'TestConformance/Spark'` for one): the whole program, over the same
-// rows, asked the same questions of each shape of leaf, must answer what plain PostgreSQL does; one more person with hostile rows must change nothing but what is noised. What each engine
-// supports, proves and refuses is the matrix of docs/engines.md, which `-update` writes.
+// Package engines holds one suite of questions against every engine that private rows may lie in (`go test
+// ./test/engines`, `-run 'TestConformance/Spark'` for one): the whole program, over the same rows, asked the same
+// questions of each shape of leaf, must answer what plain PostgreSQL does; one more person with hostile rows must
+// change nothing but what is noised. What each engine supports, proves and refuses is the matrix of docs/engines.md,
+// which `-update` writes.
 package engines
 
 import (

@@ -72,7 +72,8 @@ func (m *matrix) column(engine string) map[string]string {
 	return m.columns[engine]
 }
 
-// hold compares what was found with the document, or writes it there. A column of an engine that was not asked stays as it is.
+// hold compares what was found with the document, or writes it there. A column of an engine that was not asked stays as
+// it is.
 func (m *matrix) hold(t *testing.T) {
 	t.Helper()
 	var b strings.Builder

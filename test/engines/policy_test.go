@@ -40,7 +40,8 @@ datasets:
         columns: [{name: no, type: integer}, {name: name, type: text}, {name: area, type: integer}]
 `
 
-// part is what a policy may have beside that, where the engine takes it: an engine that does not is asked no question of it.
+// part is what a policy may have beside that, where the engine takes it: an engine that does not is asked no question
+// of it.
 type part struct {
 	name    string
 	columns string // of people
@@ -91,7 +92,8 @@ type shape struct {
 	statements []string
 }
 
-// shapes are asked of every engine. HAVING leaves out groups of the domain in which nobody is, which plain SQL does not show.
+// shapes are asked of every engine. HAVING leaves out groups of the domain in which nobody is, which plain SQL does not
+// show.
 var shapes = []shape{
 	{name: "counts and conditions", statements: []string{
 		`SELECT count(*) FROM people`,

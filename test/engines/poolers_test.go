@@ -9,7 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// behind lays tables into PostgreSQL as inPostgres does, with pgbouncer between it and dpproxy; lines are of its configuration.
+// behind lays tables into PostgreSQL as inPostgres does, with pgbouncer between it and dpproxy; lines are of its
+// configuration.
 func behind(lines, more string) func(*testing.T, string, []*table) string {
 	return func(t *testing.T, _ string, tables []*table) string {
 		return behindOf(t, pgtest.Shared(t), lines, more, tables)
@@ -27,7 +28,8 @@ func behindOf(t *testing.T, server *pgtest.Server, lines, more string, tables []
 	return fmt.Sprintf("{url: %q%s}", url+"&pool_max_conns=4", more)
 }
 
-// TestPoolers asks what TestConformance asks, where pgbouncer hands sessions of PostgreSQL from one transaction of dpproxy's to another.
+// TestPoolers asks what TestConformance asks, where pgbouncer hands sessions of PostgreSQL from one transaction of
+// dpproxy's to another.
 func TestPoolers(t *testing.T) {
 	plain := truth(t, shop(false))
 	want := map[string][][]string{}
@@ -60,7 +62,8 @@ func TestPoolers(t *testing.T) {
 	}
 }
 
-// TestPoolersThatLetTooFewThrough: what could only fail after its charge is refused before there is one: a pooler that lets no transaction through, or fewer at a time than dpproxy may have.
+// TestPoolersThatLetTooFewThrough: what could only fail after its charge is refused before there is one: a pooler that
+// lets no transaction through, or fewer at a time than dpproxy may have.
 func TestPoolersThatLetTooFewThrough(t *testing.T) {
 	const few = "of dpproxy's 5 transactions begin at a time"
 	for lines, want := range map[string]string{
@@ -81,7 +84,8 @@ func TestPoolersThatLetTooFewThrough(t *testing.T) {
 	}
 }
 
-// TestPoolerThatLosesTheServer: a session that PostgreSQL ends within a paid query leaves it noise on nothing, of which the operator is told, and the next question is answered as ever.
+// TestPoolerThatLosesTheServer: a session that PostgreSQL ends within a paid query leaves it noise on nothing, of which
+// the operator is told, and the next question is answered as ever.
 func TestPoolerThatLosesTheServer(t *testing.T) {
 	server := pgtest.Start(t)
 	s, database := lay(t, engine{"", func(t *testing.T, dir string, tables []*table) string {

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// canary stands in a column that the policy does not list, and in texts of the hostile person's; nothing that anybody is told may hold it.
+// canary stands in a column that the policy does not list, and in texts of the hostile person's; nothing that anybody
+// is told may hold it.
 const canary = "Zyxomma-4711"
 
-// table is a table of the shop: its columns by our names of types, what constraints it has where there are any, and its rows as literals that every engine reads.
+// table is a table of the shop: its columns by our names of types, what constraints it has where there are any, and its
+// rows as literals that every engine reads.
 type table struct {
 	name        string
 	columns     [][2]string // name, type
@@ -26,7 +28,8 @@ func (t *table) add(format string, values ...any) {
 	t.rows = append(t.rows, "("+fmt.Sprintf(format, values...)+")")
 }
 
-// shop is a shop's tables; with somebody more in it there is one more person, whose rows are as hostile as every engine stores them, and more than the bounds allow.
+// shop is a shop's tables; with somebody more in it there is one more person, whose rows are as hostile as every engine
+// stores them, and more than the bounds allow.
 func shop(more bool) []*table {
 	persons := &table{name: "people", constraints: "PRIMARY KEY (id)", columns: [][2]string{{"id", "bigint"}, {"sex", "text"}, {"age", "integer"}, {"income", "numeric(12,2)"}, {"hired", "date"}, {"city", "text"},
 		{"vip", "boolean"}, {"score", "real"}, {"place", "integer"}, {"zip", "text"}, {"note", "text"}, {"secret", "text"}}}

@@ -1,5 +1,6 @@
-// Package figures fills docs/benchmarks.md: it runs benchmarks and writes what they print between two marks, with the commit that they
-// ran at, and holds the document to that: a figure stands in a section that was written here, or in words that name a commit.
+// Package figures fills docs/benchmarks.md: it runs benchmarks and writes what they print between two marks, with the
+// commit that they ran at, and holds the document to that: a figure stands in a section that was written here, or in
+// words that name a commit.
 package figures
 
 import (
@@ -117,7 +118,8 @@ func git(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// dirt tells whether something differs from the commit, but for the document itself, which is written section by section.
+// dirt tells whether something differs from the commit, but for the document itself, which is written section by
+// section.
 func dirt(t *testing.T) bool {
 	return git(t, "status", "--porcelain", "--", ".", ":!docs/benchmarks.md") != ""
 }
@@ -141,8 +143,8 @@ func model() string {
 	return runtime.GOARCH
 }
 
-// TestDocument: every section is there once, in order, and parses; its commit is one that HEAD goes back to, it is not too old, and
-// nothing uncommitted was measured. It says how old each is.
+// TestDocument: every section is there once, in order, and parses; its commit is one that HEAD goes back to, it is not
+// too old, and nothing uncommitted was measured. It says how old each is.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {

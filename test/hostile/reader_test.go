@@ -11,15 +11,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// What is compared is the slowest of her answers in the storm with the slowest without. The slowest of many is slower than the
-// slowest of few, whatever the storm does: so she asks as many rounds quietly as in the storm, at the same beat, and each
-// question is asked as often. A beat, as a dashboard that refreshes itself has, keeps her own load out of the comparison: without
-// one she would ask fewer rounds where she is slowed, and so be slowed less often. A round that is late is followed at once.
+// What is compared is the slowest of her answers in the storm with the slowest without. The slowest of many is slower
+// than the slowest of few, whatever the storm does: so she asks as many rounds quietly as in the storm, at the same
+// beat, and each question is asked as often. A beat, as a dashboard that refreshes itself has, keeps her own load out
+// of the comparison: without one she would ask fewer rounds where she is slowed, and so be slowed less often. A round
+// that is late is followed at once.
 //
-// Most of what a dashboard shows is held: bought on the first day and free since, read again each time. A part is fresh: a
-// figure that nobody asked before is charged, counted by the private database and saved, which waits for other things (places
-// of the database, the disk), and takes fifty times as long. So the slowest answer of all is a fresh one; of each kind 99 % are
-// compared too, for the slowest of ten thousand answers of some milliseconds tells when the system last ran another process.
+// Most of what a dashboard shows is held: bought on the first day and free since, read again each time. A part is
+// fresh: a figure that nobody asked before is charged, counted by the private database and saved, which waits for other
+// things (places of the database, the disk), and takes fifty times as long. So the slowest answer of all is a fresh
+// one; of each kind 99 % are compared too, for the slowest of ten thousand answers of some milliseconds tells when the
+// system last ran another process.
 
 // beat is the time from one refresh of the dashboard to the next.
 const beat = 500 * time.Millisecond
@@ -33,8 +35,8 @@ type question struct {
 // freshEvery is how many rounds go by between two fresh figures.
 const freshEvery = 4
 
-// dashboard is what the other analyst asks: counts that she holds, arithmetic in the sandbox, public tables, catalogs, and counts
-// that she has not asked before.
+// dashboard is what the other analyst asks: counts that she holds, arithmetic in the sandbox, public tables, catalogs,
+// and counts that she has not asked before.
 var dashboard = []question{
 	{sql: `SELECT region, count(*) FROM customer GROUP BY region ORDER BY 2 DESC`},
 	{sql: `SELECT date_trunc('month', day) AS month, count(*), sum(amount) FROM orders GROUP BY 1 ORDER BY 1`},

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// shopSQL is an order shop as people have them: customers, their orders and the lines of these are private, products and
-// days are public.
+// shopSQL is an order shop as people have them: customers, their orders and the lines of these are private, products
+// and days are public.
 var shopSQL = []string{
 	`CREATE TABLE customer AS SELECT i AS id, (ARRAY['north','south','east','west'])[1 + i % 4] AS region, date '2020-01-01' + i % 1500 AS since FROM generate_series(1, 20000) i`,
 	`ALTER TABLE customer ADD PRIMARY KEY (id)`,
@@ -86,8 +86,8 @@ func open(t *testing.T, cpu, memory string) *shop {
 	return &shop{kit.Serve(t, path)}
 }
 
-// taken is what the process and its children have resident, in bytes. Pages of the program that they share are counted for
-// each of them.
+// taken is what the process and its children have resident, in bytes. Pages of the program that they share are counted
+// for each of them.
 func (s *shop) taken() (bytes int64) {
 	for _, pid := range append(s.Children(), s.Cmd.Process.Pid) {
 		bytes += resident(pid)

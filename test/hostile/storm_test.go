@@ -19,9 +19,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The storm's clients are a process of their own: in one with the other analyst's they would slow her own client, which is no
-// work of dpproxy's. They run at no lower priority, lest a slow client be a mild storm. A storm has begun when all its sessions are
-// logged in, for what fifty log-ins take is the clients' own: 4,096 rounds of a hash each.
+// The storm's clients are a process of their own: in one with the other analyst's they would slow her own client, which
+// is no work of dpproxy's. They run at no lower priority, lest a slow client be a mild storm. A storm has begun when
+// all its sessions are logged in, for what fifty log-ins take is the clients' own: 4,096 rounds of a hash each.
 
 // stormVariable names the file that holds what a storm is made of.
 const stormVariable = "DPPROXY_HOSTILE_STORM"

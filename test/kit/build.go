@@ -14,9 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// built is the program that this process's tests run: `go build` makes it once for all packages, at bin/test/dpproxy below
-// the module, and leaves it as it is where it is up to date. A file lock has packages whose tests run at the same time wait
-// for one another.
+// built is the program that this process's tests run: `go build` makes it once for all packages, at bin/test/dpproxy
+// below the module, and leaves it as it is where it is up to date. A file lock has packages whose tests run at the same
+// time wait for one another.
 var built struct {
 	once   sync.Once
 	path   string
@@ -24,8 +24,8 @@ var built struct {
 	remove string // a directory that is this process's own
 }
 
-// Executable is the path of dpproxy, built from the module that the test is in. Under -race it is built so too. What -cover
-// measures is what runs in the test's own process.
+// Executable is the path of dpproxy, built from the module that the test is in. Under -race it is built so too. What
+// -cover measures is what runs in the test's own process.
 func Executable() (string, error) {
 	built.once.Do(func() {
 		if built.path, built.err = build(); built.err != nil {
@@ -111,8 +111,8 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// dependOn reads the sources of the program's own package, which no test can import: `go test` then knows that what it keeps
-// of a test hangs on them, as it knows of the packages that are imported here.
+// dependOn reads the sources of the program's own package, which no test can import: `go test` then knows that what it
+// keeps of a test hangs on them, as it knows of the packages that are imported here.
 func dependOn(root string) error {
 	sources, err := filepath.Glob(filepath.Join(root, "cmd", "dpproxy", "*.go"))
 	if err != nil {

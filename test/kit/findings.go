@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Findings is what a procedure of the kit found wrong with a proxy. Of the real program each must find nothing, and of the
-// stand-in with its defence switched off something.
+// Findings is what a procedure of the kit found wrong with a proxy. Of the real program each must find nothing, and of
+// the stand-in with its defence switched off something.
 type Findings []string
 
 // Add notes one.

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// fixture is the neighbouring pair of security.md: 1,000 people, of whom number 7 is the only hiv, the only note 'abc', the
-// only city Zzyzx; and the same without number 7.
+// fixture is the neighbouring pair of security.md: 1,000 people, of whom number 7 is the only hiv, the only note 'abc',
+// the only city Zzyzx; and the same without number 7.
 const fixtureSQL = `CREATE TABLE people AS SELECT i AS uid, (18 + i %% 60)::INTEGER AS age, (1000.0 * (i %% 90))::FLOAT8 AS income,
   CASE WHEN i = 7 THEN 'abc' ELSE 'n' || (i %% 5) END AS note, CASE WHEN i = 7 THEN 'Zzyzx' ELSE 'c' || (i %% 4) END AS city, i = 7 AS hiv
 FROM generate_series(1, 1000) AS s(i) WHERE i <> %d`
@@ -78,8 +78,8 @@ func DuckDBIn(t *testing.T, dir string, b Budgets, without int) string {
 	return WritePolicy(t, dir, "duckdb:lab.duckdb", "main", b)
 }
 
-// Keyed gives people of a DuckDB fixture a primary key, and returns the path of its policy: whoever asks thousands of times for
-// the noise, and not for how rows are bounded, takes half of the time.
+// Keyed gives people of a DuckDB fixture a primary key, and returns the path of its policy: whoever asks thousands of
+// times for the noise, and not for how rows are bounded, takes half of the time.
 func Keyed(t *testing.T, path string) string {
 	t.Helper()
 	db, err := sql.Open("duckdb", filepath.Join(filepath.Dir(path), "lab.duckdb"))
@@ -142,8 +142,8 @@ var Verifier = func() func(t *testing.T, password string) string {
 	}
 }()
 
-// Postgres writes the fixture into a database of its own on a server, with so many times 1,000 people, and a policy over
-// it whose role may only read.
+// Postgres writes the fixture into a database of its own on a server, with so many times 1,000 people, and a policy
+// over it whose role may only read.
 func Postgres(t *testing.T, server *pgtest.Server, b Budgets, without int) (path, database string) {
 	t.Helper()
 	return PostgresIn(t, memory.Dir(t), server, b, without)

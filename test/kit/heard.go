@@ -13,15 +13,15 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 )
 
-// left is in the statement that begins a transaction: the milliseconds that the deadline of two minutes leaves, which depend on
-// when the query had its turn.
+// left is in the statement that begins a transaction: the milliseconds that the deadline of two minutes leaves, which
+// depend on when the query had its turn.
 var left = regexp.MustCompile(`'statement_timeout', '(11[0-9]{4}|120000)'`)
 
 // braced is a list of names in a statement's arguments.
 var braced = regexp.MustCompile(`\{[^}]*\}`)
 
-// Statements are the lines of a server's log, but for the pool's pings, which depend on the clock; lists are sorted, because
-// the look at the schema before a charge asks for its columns in any order.
+// Statements are the lines of a server's log, but for the pool's pings, which depend on the clock; lists are sorted,
+// because the look at the schema before a charge asks for its columns in any order.
 func Statements(t *testing.T, s *pgtest.Server) []string {
 	t.Helper()
 	lines, _ := StatementsSince(t, s, 0)

@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
-// Lab is the fixture of the procedures: a thousand people, each with up to 40 events, and the same without number 7, whose
-// cells are the canaries. There is one proxy on each, with one policy and equal fresh ledgers.
+// Lab is the fixture of the procedures: a thousand people, each with up to 40 events, and the same without number 7,
+// whose cells are the canaries. There is one proxy on each, with one policy and equal fresh ledgers.
 type Lab struct {
 	Engine  string // duckdb, postgres, or snapshot, of a PostgreSQL
 	Budgets Budgets
@@ -163,8 +163,8 @@ func (l Lab) policy(t *testing.T, path string) {
 	}
 }
 
-// Heard are the statements that the private database of this side has seen since the proxy stood; none of DuckDB, which keeps
-// no log.
+// Heard are the statements that the private database of this side has seen since the proxy stood; none of DuckDB, which
+// keeps no log.
 func (s Side) Heard(t *testing.T) []string {
 	t.Helper()
 	if s.Server == nil {
@@ -176,8 +176,8 @@ func (s Side) Heard(t *testing.T) []string {
 // Undeclared takes the declared releases out of the policy: they are drawn once for all users, and would be one answer.
 var Undeclared = []string{"        releases:\n          - {kind: range, columns: [age], epsilon: 0.5, insist: true}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n", ""}
 
-// SameHeard is procedure P1's look at the databases: both saw the same statements, with the same arguments, and none failed. It
-// returns how many did.
+// SameHeard is procedure P1's look at the databases: both saw the same statements, with the same arguments, and none
+// failed. It returns how many did.
 func SameHeard(t *testing.T, with, without Side) (errors int) {
 	t.Helper()
 	one, other := with.Heard(t), without.Heard(t)

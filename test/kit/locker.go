@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 )
 
-// Locker holds a catalog so that a paid query is between its charge and its answer for as long as the test likes: whether a
-// constraint proves the bound of rows is read from it, when the query has been planned and charged.
+// Locker holds a catalog so that a paid query is between its charge and its answer for as long as the test likes:
+// whether a constraint proves the bound of rows is read from it, when the query has been planned and charged.
 type Locker struct {
 	t    *testing.T
 	conn *pgx.Conn

@@ -1,7 +1,7 @@
-// Package kit is what the tests of the whole program share: dpproxy itself, built once and run as a process; connections to
-// it of which every frame is seen; the fixture, a thousand people with a policy over them, and its neighbour without number
-// 7; the lab, a pair of proxies over both; stand-ins, which have one defence switched off and in which a test must find what
-// is wrong. Only tests import it.
+// Package kit is what the tests of the whole program share: dpproxy itself, built once and run as a process;
+// connections to it of which every frame is seen; the fixture, a thousand people with a policy over them, and its
+// neighbour without number 7; the lab, a pair of proxies over both; stand-ins, which have one defence switched off and
+// in which a test must find what is wrong. Only tests import it.
 package kit
 
 import (
@@ -31,7 +31,8 @@ func Main(m *testing.M, standIns map[string]StandIn) int {
 	if name := os.Getenv(asStandIn); name != "" {
 		return stand(name, standIns)
 	}
-	// Tests that run at the same time wait for their processes more than they compute; the flag -parallel says otherwise.
+	// Tests that run at the same time wait for their processes more than they compute; the flag -parallel says
+	// otherwise.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}

@@ -41,9 +41,9 @@ func PoolerVersion(t *testing.T) (major, minor int) {
 	return major, minor
 }
 
-// Pooler starts pgbouncer in front of a server, with one connection a user that goes from client to client at each transaction's end; more are
-// lines of its configuration, users those whose passwords are their names. It returns the server's URL through it, empty where it is not
-// installed.
+// Pooler starts pgbouncer in front of a server, with one connection a user that goes from client to client at each
+// transaction's end; more are lines of its configuration, users those whose passwords are their names. It returns the
+// server's URL through it, empty where it is not installed.
 func Pooler(t *testing.T, server, more string, users ...string) (url string) {
 	t.Helper()
 	binary := poolerBinary()

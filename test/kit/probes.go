@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
 
-// Probe is a question whose answers on neighbours are compared: what it costs by the policy, and which number of its answer
-// tells most.
+// Probe is a question whose answers on neighbours are compared: what it costs by the policy, and which number of its
+// answer tells most.
 type Probe struct {
 	Name    string
 	SQL     string
@@ -36,7 +36,8 @@ func Cell(row, column int) func(rows [][]string) float64 {
 	}
 }
 
-// DrawnBy asks each probe once as each of n users, so that every answer is drawn for itself, and returns the numbers by probe.
+// DrawnBy asks each probe once as each of n users, so that every answer is drawn for itself, and returns the numbers by
+// probe.
 func DrawnBy(p *Program, n int, probes []Probe) ([][]float64, error) {
 	const clients = 4
 	numbers := make([][]float64, len(probes))
@@ -111,9 +112,9 @@ func DrawnByBoth(with, without *Program, n int, probes []Probe) (sides [2][][]fl
 	return sides, errors.Join(errs[:]...)
 }
 
-// LowerBounds is procedure P2: from n answers a side to each probe, a lower bound of the ε by which the two sides differ. One of
-// them is above the truth with probability at most the alarm. The judge is stattest.Audit: it chooses the event on one part
-// of the answers and bounds its probabilities by Clopper and Pearson on the other.
+// LowerBounds is procedure P2: from n answers a side to each probe, a lower bound of the ε by which the two sides
+// differ. One of them is above the truth with probability at most the alarm. The judge is stattest.Audit: it chooses
+// the event on one part of the answers and bounds its probabilities by Clopper and Pearson on the other.
 func LowerBounds(sides [2][][]float64, probes []Probe, a stattest.Alarm) ([]float64, error) {
 	bounds := make([]float64, len(probes))
 	for i := range probes {

@@ -20,7 +20,8 @@ type Psql struct {
 	notes chan string
 }
 
-// StartPsql starts a real psql against a proxy, as a user whose password is her name; without one on the machine the test is skipped.
+// StartPsql starts a real psql against a proxy, as a user whose password is her name; without one on the machine the
+// test is skipped.
 func StartPsql(t *testing.T, address, user, dataset string) *Psql {
 	t.Helper()
 	return StartPsqlWith(t, address, user, user, dataset)

@@ -100,8 +100,8 @@ func (w *Wire) Hear() (Answer, error) {
 	}
 }
 
-// frameText writes a frame for comparison: all of it, but the cells of data rows and what a notice says of their sizes, and when the
-// snapshot of this side was begun.
+// frameText writes a frame for comparison: all of it, but the cells of data rows and what a notice says of their sizes,
+// and when the snapshot of this side was begun.
 func frameText(m pgproto3.BackendMessage) string {
 	if row, ok := m.(*pgproto3.DataRow); ok {
 		return fmt.Sprintf("DataRow of %d", len(row.Values))

@@ -1,5 +1,5 @@
-// Package packages holds what is handed out against a clean system: the .deb is installed, started, upgraded and removed in a Debian
-// root of its own (docs/adr/0123).
+// Package packages holds what is handed out against a clean system: the .deb is installed, started, upgraded and
+// removed in a Debian root of its own (docs/adr/0123).
 package packages
 
 import (
@@ -145,8 +145,8 @@ func (m machine) unit(key string) string {
 	return string(found[1])
 }
 
-// start does what systemd would do by the unit, as far as that goes without it: user, directory, umask, command, the message that it is
-// ready. It returns how to end the service.
+// start does what systemd would do by the unit, as far as that goes without it: user, directory, umask, command, the
+// message that it is ready. It returns how to end the service.
 func (m machine) start() (stop func()) {
 	m.t.Helper()
 	inside := strings.TrimPrefix(m.unit("WorkingDirectory"), "/") + "/notify"
@@ -196,8 +196,9 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestDebianPackage: on a clean Debian two commands lead to a running service; a user is added beside it and asks; an upgrade keeps policy
-// and ledger, so do removing and purging the ledger. There is no systemd in such a root: the test starts what the unit says.
+// TestDebianPackage: on a clean Debian two commands lead to a running service; a user is added beside it and asks; an
+// upgrade keeps policy and ledger, so do removing and purging the ledger. There is no systemd in such a root: the test
+// starts what the unit says.
 func TestDebianPackage(t *testing.T) {
 	m := debian(t)
 	first, second := made(t, "0.1.0", "deb"), made(t, "0.2.0", "deb")
@@ -274,8 +275,9 @@ func TestDebianPackage(t *testing.T) {
 	}
 }
 
-// TestImage: what scripts/image makes is an image of OCI's layout whose blobs are what they are called; unpacked, without a daemon, its program starts
-// as its configuration says, and answers what only the sandbox's PostgreSQL can compute.
+// TestImage: what scripts/image makes is an image of OCI's layout whose blobs are what they are called; unpacked,
+// without a daemon, its program starts as its configuration says, and answers what only the sandbox's PostgreSQL can
+// compute.
 func TestImage(t *testing.T) {
 	needs(t, "apt-get", "dpkg-deb", "objdump", "chroot")
 	if os.Getuid() != 0 {
@@ -373,7 +375,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestDist: the archive and the .rpm hold the program with all that must go along; the bill of materials names each module that is linked.
+// TestDist: the archive and the .rpm hold the program with all that must go along; the bill of materials names each
+// module that is linked.
 func TestDist(t *testing.T) {
 	needs(t, "objdump")
 	dir := made(t, "0.2.0", "rpm archive")
@@ -429,8 +432,8 @@ func TestDist(t *testing.T) {
 	}
 }
 
-// TestUnit: systemd finds no fault in the unit, and calls what it may do little. It is not run here: nothing in the tests' machine is
-// started by systemd.
+// TestUnit: systemd finds no fault in the unit, and calls what it may do little. It is not run here: nothing in the
+// tests' machine is started by systemd.
 func TestUnit(t *testing.T) {
 	needs(t, "systemd-analyze")
 	text, err := os.ReadFile(filepath.Join(root, "packaging/dpproxy.service"))
@@ -452,7 +455,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestAlerts: Prometheus reads the rules and each of them fires where it must; board and rules ask for metrics that dpproxy has.
+// TestAlerts: Prometheus reads the rules and each of them fires where it must; board and rules ask for metrics that
+// dpproxy has.
 func TestAlerts(t *testing.T) {
 	var board struct {
 		Panels []struct{ Targets []struct{ Expr string } }

@@ -249,7 +249,8 @@ func epsilon(t *testing.T, s string) privacy.Epsilon {
 	return e
 }
 
-// published are the workloads of published systems, with the cells and the errors of their set-ups: what they ask is drawn.
+// published are the workloads of published systems, with the cells and the errors of their set-ups: what they ask is
+// drawn.
 func published(t *testing.T, tally *Tally) {
 	for _, of := range []struct {
 		columns  []string // text of so many values, or, beginning with a plus, whole numbers
@@ -369,8 +370,8 @@ datasets:
 	return p
 }
 
-// TestPaths prints how often each access path is possible and taken (docs/paths.md). Of all corpora together the paths that the
-// planner prefers must be taken somewhere: one that never is, is code that nobody uses.
+// TestPaths prints how often each access path is possible and taken (docs/paths.md). Of all corpora together the paths
+// that the planner prefers must be taken somewhere: one that never is, is code that nobody uses.
 func TestPaths(t *testing.T) {
 	kit.Beside(t)
 	all := map[string]int{}

@@ -1,11 +1,12 @@
-// Package paths counts how often each access path, each of the ways that the planner has to answer a question, is possible and
-// how often it is taken, over statements that people and tools ask (docs/paths.md). It plans without data:
+// Package paths counts how often each access path, each of the ways that the planner has to answer a question, is
+// possible and how often it is taken, over statements that people and tools ask (docs/paths.md). It plans without data:
 //
 //	SELECT count(*) FROM people WHERE age < 30
 //
-// may be answered by widening (the rows around its own are counted beside it), a declared range release, a range release of her
-// own or a fresh count: four paths are possible, one is taken, and the next best of the others would have been so much further
-// off. What is taken counts as bought for the statements after it. Only tests import this package.
+// may be answered by widening (the rows around its own are counted beside it), a declared range release, a range
+// release of her own or a fresh count: four paths are possible, one is taken, and the next best of the others would
+// have been so much further off. What is taken counts as bought for the statements after it. Only tests import this
+// package.
 package paths
 
 import (
@@ -33,8 +34,8 @@ type Analyst struct {
 	list    []reuse.Holding
 }
 
-// NewAnalyst is one with the settings that the first dataset of a policy begins a session with. What she asks is counted in
-// the tally.
+// NewAnalyst is one with the settings that the first dataset of a policy begins a session with. What she asks is
+// counted in the tally.
 func NewAnalyst(p *policy.Policy, now time.Time, tally *Tally) *Analyst {
 	d := p.Datasets[0]
 	a := &Analyst{tally: tally, Context: reuse.Context{Policy: p, Dataset: d, User: "alice", Now: now, Alternatives: true,
@@ -122,7 +123,8 @@ func (a *Analyst) buy(list []*plans.Measure) {
 	}
 }
 
-// Batch plans the statements together, as `dpproxy price` and `dpproxy release` do with a report, and buys what answers them.
+// Batch plans the statements together, as `dpproxy price` and `dpproxy release` do with a report, and buys what answers
+// them.
 func (a *Analyst) Batch(texts []string) {
 	var items []workload.BatchItem
 	for _, text := range texts {

@@ -1,5 +1,5 @@
-// Package peers asks dpproxy and libraries that others wrote the same questions about the same rows, at one ε each, and writes
-// down whose answers are nearest: docs/peers.md. `make peers` runs it; it installs the libraries from PyPI.
+// Package peers asks dpproxy and libraries that others wrote the same questions about the same rows, at one ε each, and
+// writes down whose answers are nearest: docs/peers.md. `make peers` runs it; it installs the libraries from PyPI.
 package peers
 
 import (
@@ -138,7 +138,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestPeers asks all of them and writes docs/peers.md. What a library is nearer in by more than chance is marked there, and judged by who reads it.
+// TestPeers asks all of them and writes docs/peers.md. What a library is nearer in by more than chance is marked there,
+// and judged by who reads it.
 func TestPeers(t *testing.T) {
 	if *peersRuns == 0 {
 		t.Skip("needs libraries of others from PyPI: run `make peers`")
@@ -256,8 +257,8 @@ func (l library) asked(t *testing.T, file, url string) *said {
 	return &s
 }
 
-// near is how much nearer than ours an answer must be before it is called so: with a hundred runs, the mean of squares of Laplace noise is
-// within a half of its expectation with a probability of more than 0.99.
+// near is how much nearer than ours an answer must be before it is called so: with a hundred runs, the mean of squares
+// of Laplace noise is within a half of its expectation with a probability of more than 0.99.
 const near = 0.75
 
 // document writes the part of docs/peers.md between its marks.

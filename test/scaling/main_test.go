@@ -1,4 +1,5 @@
-// Package scaling holds the model of docs/scaling.md against a running dpproxy: what sessions, charges, releases and datasets take by how many there are.
+// Package scaling holds the model of docs/scaling.md against a running dpproxy: what sessions, charges, releases and
+// datasets take by how many there are.
 package scaling
 
 import (

@@ -84,8 +84,9 @@ var benchStatements = []string{
 	`SELECT sex, avg(income) FROM people GROUP BY sex`,
 }
 
-// TestBenchSnapshot prints what a question costs over a snapshot, beside the analyst's own SQL on the PostgreSQL behind it and on
-// DuckDB over the raw columns, and what making one costs beside COPY, of ten and of fifty million rows. It asserts nothing of time.
+// TestBenchSnapshot prints what a question costs over a snapshot, beside the analyst's own SQL on the PostgreSQL behind
+// it and on DuckDB over the raw columns, and what making one costs beside COPY, of ten and of fifty million rows. It
+// asserts nothing of time.
 func TestBenchSnapshot(t *testing.T) {
 	if os.Getenv("DPPROXY_BENCH") == "" {
 		t.Skip("a benchmark: make bench-snapshot")
@@ -277,8 +278,9 @@ func (s *stages) median(t *testing.T, n int) float64 {
 	return float64(list[len(list)/2].Microseconds()) / 1000
 }
 
-// benchStatement asks a question as so many analysts, each of whom pays for an answer of her own. The engine's part of what that takes stands beside the same question on
-// DuckDB; the rest is planning, the charge's flush, noise and the wire.
+// benchStatement asks a question as so many analysts, each of whom pays for an answer of her own. The engine's part of
+// what that takes stands beside the same question on DuckDB; the rest is planning, the charge's flush, noise and the
+// wire.
 func benchStatement(t *testing.T, p *kit.Program, plain *pgconn.PgConn, duck *sql.DB, engine *stages, rows, key string, bound int, text string) {
 	t.Helper()
 	var conns []*pgconn.PgConn

@@ -16,8 +16,8 @@ import (
 const besideStatement = `SELECT 1, count(*) FROM visits UNION ALL SELECT 2, count(*) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'
 	UNION ALL SELECT 3, count(DISTINCT who) FROM visits WHERE minutes > 30 UNION ALL SELECT 4, sum(fee) FROM visits`
 
-// TestBenchBeside prints what a statement of several leaves takes where they run side by side, beside the same with one place in the database,
-// and beside PostgreSQL. It asserts nothing of time.
+// TestBenchBeside prints what a statement of several leaves takes where they run side by side, beside the same with one
+// place in the database, and beside PostgreSQL. It asserts nothing of time.
 func TestBenchBeside(t *testing.T) {
 	if os.Getenv("DPPROXY_BENCH") == "" {
 		t.Skip("a benchmark: make bench-snapshot")

@@ -1,5 +1,5 @@
-// Package snapshots holds tests of copies of the private database end to end: what they cost beside PostgreSQL itself, and what is
-// left of one that does not come to its end.
+// Package snapshots holds tests of copies of the private database end to end: what they cost beside PostgreSQL itself,
+// and what is left of one that does not come to its end.
 package snapshots
 
 import (

@@ -17,7 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// shopSQL is a shop in MariaDB: people, what they did, and what they ordered, whose lines name their person through an order.
+// shopSQL is a shop in MariaDB: people, what they did, and what they ordered, whose lines name their person through an
+// order.
 var shopSQL = []string{
 	`CREATE TABLE people (id bigint unsigned AUTO_INCREMENT PRIMARY KEY, sex enum('f', 'm'), age tinyint unsigned, income decimal(12,2), hired date, city varchar(20), vip tinyint(1), score float, place int) CHARACTER SET utf8mb4`,
 	`INSERT INTO people (sex, age, income, hired, city, vip, score, place) SELECT IF(seq % 2, 'f', 'm'), seq * 7 % 100, seq * 37 % 5000 + 0.25, DATE_ADD('2015-01-01', INTERVAL seq * 13 % 3000 DAY), ELT(seq % 3 + 1, 'Bern', 'Basel', 'Zürich'), seq % 5 = 0, seq % 10 + 0.5, seq % 3 + 1 FROM seq_1_to_2000`,
@@ -115,8 +116,8 @@ var mariaReports = []string{
 	"SELECT c.area, COUNT(*) FROM people AS p JOIN cities AS c ON c.no = p.place GROUP BY c.area ORDER BY c.area",
 }
 
-// TestMariaDBReports: reports written for MySQL, over a snapshot of the MariaDB database that they were written for, have the answers
-// that it gives itself, at an ε at which noise vanishes.
+// TestMariaDBReports: reports written for MySQL, over a snapshot of the MariaDB database that they were written for,
+// have the answers that it gives itself, at an ε at which noise vanishes.
 func TestMariaDBReports(t *testing.T) {
 	kit.Beside(t)
 	server := mariadbtest.Shared(t)
@@ -214,8 +215,8 @@ var having = regexp.MustCompile(` HAVING \S+ > 0`)
 
 var stamps = regexp.MustCompile(`(?m)^[0-9 :]*\t+ *[0-9]+ `)
 
-// TestMariaDBNeighbours: one person more, with rows as hostile as can be stored, changes no cost, no refusal, no notice and no
-// statement that the database gets, and no answer by more than her bounds allow.
+// TestMariaDBNeighbours: one person more, with rows as hostile as can be stored, changes no cost, no refusal, no notice
+// and no statement that the database gets, and no answer by more than her bounds allow.
 func TestMariaDBNeighbours(t *testing.T) {
 	kit.Beside(t)
 	type side struct {
@@ -287,8 +288,8 @@ func TestMariaDBNeighbours(t *testing.T) {
 	}
 }
 
-// TestMariaDBIsGone: a database that is killed while it is copied, and does not come back, leaves the copy before it in force; a
-// start that finds no copy and no database ends, and says nothing of the database's own.
+// TestMariaDBIsGone: a database that is killed while it is copied, and does not come back, leaves the copy before it in
+// force; a start that finds no copy and no database ends, and says nothing of the database's own.
 func TestMariaDBIsGone(t *testing.T) {
 	kit.Beside(t)
 	server := mariadbtest.Start(t)

@@ -22,7 +22,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// rowsSQL is a clinic of ROWS visits of a tenth as many people, made by DuckDB, with each person's visits numbered as `dpproxy prepare` would.
+// rowsSQL is a clinic of ROWS visits of a tenth as many people, made by DuckDB, with each person's visits numbered as
+// `dpproxy prepare` would.
 const rowsSQL = `CREATE TABLE people AS SELECT i AS person_id, CASE WHEN hash(i) % 2 = 0 THEN 'f' ELSE 'm' END AS sex, (hash(i + 7) % 100)::INTEGER AS age FROM range(1, ROWS // 10 + 1) AS s(i);
 CREATE TABLE visits AS SELECT i AS visit, (1 + hash(i) % (ROWS // 10))::BIGINT AS who, substr('ABCD', (1 + hash(i + 2) % 4)::INTEGER, 1) AS ward, (hash(i + 3) % 60)::INTEGER AS minutes FROM range(1, ROWS + 1) AS s(i)`
 
@@ -70,8 +71,9 @@ var rowsLeaves = []string{
 	`SELECT count(DISTINCT who) FROM visits WHERE minutes > 50`,
 }
 
-// TestBenchRows prints what a leaf of each kind takes by the number of rows, on PostgreSQL live, DuckDB live and over a snapshot, beside her own SQL on the same rows, and by which power of the number of rows it grows.
-// DPPROXY_BENCH_SIZES names the numbers. It asserts nothing of time.
+// TestBenchRows prints what a leaf of each kind takes by the number of rows, on PostgreSQL live, DuckDB live and over a
+// snapshot, beside her own SQL on the same rows, and by which power of the number of rows it grows. DPPROXY_BENCH_SIZES
+// names the numbers. It asserts nothing of time.
 func TestBenchRows(t *testing.T) {
 	if os.Getenv("DPPROXY_BENCH") == "" {
 		t.Skip(`a benchmark: make bench ONLY=rows; DPPROXY_BENCH_SIZES="1000000 10000000 100000000"`)
@@ -239,7 +241,8 @@ func rowsDuckDB(t *testing.T, file string) func(text string) {
 	}
 }
 
-// rowsLeaf asks one question as several analysts, each of whom pays, and as her own SQL. Of what ours and own say is the processor time that their engines have worked.
+// rowsLeaf asks one question as several analysts, each of whom pays, and as her own SQL. Of what ours and own say is
+// the processor time that their engines have worked.
 func rowsLeaf(t *testing.T, g *growth, engine *stages, p *kit.Program, name, text string, n int64, own func(text string), ours, owns func() time.Duration) {
 	t.Helper()
 	of := leafTime{rows: n}
@@ -257,7 +260,8 @@ func rowsLeaf(t *testing.T, g *growth, engine *stages, p *kit.Program, name, tex
 	g.add(name, text, of)
 }
 
-// worked is the processor time of a process and of what it has started, those that have ended among them: so PostgreSQL's. Its unit is a hundredth of a second.
+// worked is the processor time of a process and of what it has started, those that have ended among them: so
+// PostgreSQL's. Its unit is a hundredth of a second.
 func worked(pid int) time.Duration {
 	ticks := func(pid int, fields ...int) (n int64) {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // nothing where it has ended

@@ -23,7 +23,8 @@ import (
 // shopTables are TPC-H's, the ones that others refer to first.
 var shopTables = []string{"region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem"}
 
-// shopInPostgres makes examples/tpch in a PostgreSQL, with its keys, and returns the URL of the role that dpproxy reads it by.
+// shopInPostgres makes examples/tpch in a PostgreSQL, with its keys, and returns the URL of the role that dpproxy reads
+// it by.
 func shopInPostgres(t *testing.T, server *pgtest.Server, database string, scale float64) (url string) {
 	t.Helper()
 	script, err := os.ReadFile("../../examples/tpch/generate.sql")
@@ -96,8 +97,8 @@ func shopPolicy(t *testing.T, backend string, scale float64) string {
 	return path
 }
 
-// TestBenchShop prints what the report statements of an order shop take over a snapshot, beside PostgreSQL itself. It asserts nothing
-// of time.
+// TestBenchShop prints what the report statements of an order shop take over a snapshot, beside PostgreSQL itself. It
+// asserts nothing of time.
 func TestBenchShop(t *testing.T) {
 	if os.Getenv("DPPROXY_BENCH") == "" {
 		t.Skip("a benchmark: make bench-snapshot")

@@ -23,7 +23,8 @@ var (
 	sparkKeep = flag.String("spark-dir", "", "a directory for the rows, which stay there; by default one that is removed")
 )
 
-// measured are the leaves that are timed: one that counts a unit's rows, one that numbers them, and reads a column, three, or looks for a unit's first.
+// measured are the leaves that are timed: one that counts a unit's rows, one that numbers them, and reads a column,
+// three, or looks for a unit's first.
 var measured = []string{
 	"SELECT count(*) FROM visits",
 	"SELECT ward, count(*) FROM visits GROUP BY ward ORDER BY ward",
@@ -50,7 +51,8 @@ func (g *growth) add(engine, statement string, seconds float64) {
 	g.seconds[engine+statement] = append(g.seconds[engine+statement], seconds)
 }
 
-// print writes a table for each engine: seconds at each number of rows, and by what power they grow between the two largest.
+// print writes a table for each engine: seconds at each number of rows, and by what power they grow between the two
+// largest.
 func (g *growth) print() {
 	for _, engine := range g.engines {
 		for _, q := range measured {
@@ -70,8 +72,8 @@ func (g *growth) print() {
 	}
 }
 
-// TestBenchSpark: leaves over generated rows by Spark, with one executor and with two, are what DuckDB counts over the same files, and take so long.
-// The rows are laid by DuckDB.
+// TestBenchSpark: leaves over generated rows by Spark, with one executor and with two, are what DuckDB counts over the
+// same files, and take so long. The rows are laid by DuckDB.
 func TestBenchSpark(t *testing.T) {
 	if os.Getenv("DPPROXY_BENCH") == "" {
 		t.Skip("make spark-scale")

@@ -19,8 +19,8 @@ var refused = []string{
 	"SELECT min(note) FROM people", "SELECT city, count(*) FROM people WHERE 1 / (age - age) > 0 GROUP BY city", "SELECT count(*) FROM nowhere", "SELECT nothing FROM people", "SELECT count(*) FROM people WHERE note ~ 'Z.*'",
 }
 
-// TestSparkSaysNothingOfRows: a canary in every row and in the files' path is in no answer, notice, error, plan, price, log line, metric or row of the ledger, also where
-// a paid query fails by an error of Spark's that names the file.
+// TestSparkSaysNothingOfRows: a canary in every row and in the files' path is in no answer, notice, error, plan, price,
+// log line, metric or row of the ledger, also where a paid query fails by an error of Spark's that names the file.
 func TestSparkSaysNothingOfRows(t *testing.T) {
 	whole(t)
 	s := shop(t, sparktest.Shared(t))

@@ -16,8 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// field is a table of generated rows, which Spark and DuckDB read from the same Parquet files: of a unit ten rows on average, more than one in five of
-// which its bound leaves out.
+// field is a table of generated rows, which Spark and DuckDB read from the same Parquet files: of a unit ten rows on
+// average, more than one in five of which its bound leaves out.
 type field struct {
 	server          *sparktest.Server // nil: the rows are for DuckDB alone
 	database        string
@@ -96,8 +96,10 @@ func (f *field) name(t *testing.T) {
 		fmt.Sprintf("CREATE TABLE %s.visits (%s) USING PARQUET LOCATION 'file:%s'", f.database, fieldColumns, f.file))
 }
 
-// TestSparkKilled: an executor that is killed within a paid query costs time and nothing else. The server, which is the driver too, that is stopped or killed within one gives an answer
-// of noise alone, which is charged once, saved, and told to the operator; until it is back a new question is a plain error before any charge; then questions are answered again.
+// TestSparkKilled: an executor that is killed within a paid query costs time and nothing else. The server, which is the
+// driver too, that is stopped or killed within one gives an answer of noise alone, which is charged once, saved, and
+// told to the operator; until it is back a new question is a plain error before any charge; then questions are answered
+// again.
 func TestSparkKilled(t *testing.T) {
 	whole(t)
 	dir := t.TempDir()

@@ -1,6 +1,6 @@
-// Package spark holds tests of the whole program over Spark: the same questions over the same Parquet files by Spark and by DuckDB, servers and
-// executors that die within a question, and no value of a row in anything that is said. Where Spark is in bin/spark a short part of them runs in
-// every `go test`; the rest runs in `make spark`.
+// Package spark holds tests of the whole program over Spark: the same questions over the same Parquet files by Spark
+// and by DuckDB, servers and executors that die within a question, and no value of a row in anything that is said.
+// Where Spark is in bin/spark a short part of them runs in every `go test`; the rest runs in `make spark`.
 package spark
 
 import (

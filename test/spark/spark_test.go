@@ -16,7 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// canary stands in every row of people, in one column or another, and in the files' directory; nothing that anybody is told may hold it.
+// canary stands in every row of people, in one column or another, and in the files' directory; nothing that anybody is
+// told may hold it.
 const canary = "Zyxomma-4711"
 
 // shopSQL is a shop in DuckDB, which writes it as Parquet files: people, what they did, and cities.
@@ -152,8 +153,8 @@ func (s *site) name(t *testing.T) {
 	s.server.Exec(t, statements...)
 }
 
-// TestSparkAnswersAsDuckDB: at an ε where noise vanishes a real psql sees the same rows over Spark as over DuckDB, both of which read one
-// set of Parquet files; check accepts the policy, and price has the same prices.
+// TestSparkAnswersAsDuckDB: at an ε where noise vanishes a real psql sees the same rows over Spark as over DuckDB, both
+// of which read one set of Parquet files; check accepts the policy, and price has the same prices.
 func TestSparkAnswersAsDuckDB(t *testing.T) {
 	s := shop(t, sparktest.Shared(t))
 	onSpark, onDuck := s.onSpark, s.onDuck
@@ -194,8 +195,8 @@ func TestSparkAnswersAsDuckDB(t *testing.T) {
 	}
 }
 
-// TestSparkGone: over a server that hangs, or is gone, a new question is a plain error that charges nothing, and what she holds is answered. (One that
-// dies within a paid query: TestSparkKilled.)
+// TestSparkGone: over a server that hangs, or is gone, a new question is a plain error that charges nothing, and what
+// she holds is answered. (One that dies within a paid query: TestSparkKilled.)
 func TestSparkGone(t *testing.T) {
 	whole(t)
 	server := sparktest.Start(t, true) // one that wants a log-in, by the way

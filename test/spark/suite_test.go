@@ -15,7 +15,8 @@ var suite = flag.Bool("suite", false, "run the tests of all packages that need S
 const eachBackend = "^Test(CountsAreThoseOfTheRows|FaultsGiveNoGroupsAndAnAlert|ReadyOfCallerWhoLeft|ExecuteRefusesWithoutRunning|PublicTablesAreCopied|QueriesWaitForTheirTurn|" +
 	"InspectAcceptsTheSchemaOfThePolicy|InspectNamesWhatDiffers|InspectSeesColumnsWithoutBounds|PaidQueriesRunOnce|AfterTheChargeThereIsAnAnswer|QueriesArePlannedBeforeTheCharge)$/^(Spark|deadline|crash)$/^Spark$"
 
-// TestSuite runs the other packages' tests against the server of this one: a server takes a while to start, and its first plans longer than all later ones.
+// TestSuite runs the other packages' tests against the server of this one: a server takes a while to start, and its
+// first plans longer than all later ones.
 func TestSuite(t *testing.T) {
 	if !*suite {
 		t.Skip("the tests of other packages: make spark")

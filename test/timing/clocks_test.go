@@ -9,9 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestT6ClocksInAnswers: a clock that is asked in a statement that reads rows shows a point of the grid and what follows it
-// (one fresh step, then the next point), not the moment at which the rows had been counted and the answer drawn; so does the
-// clock of the message's next statement.
+// TestT6ClocksInAnswers: a clock that is asked in a statement that reads rows shows a point of the grid and what
+// follows it (one fresh step, then the next point), not the moment at which the rows had been counted and the answer
+// drawn; so does the clock of the message's next statement.
 func TestT6ClocksInAnswers(t *testing.T) {
 	kit.Beside(t)
 	const grid = 300 * time.Millisecond

@@ -20,8 +20,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// separation is the chance that a random number of one list is above a random one of the other (ties count half): 0.5 where
-// the lists tell nothing, 0 or 1 where they tell all. Its standard error without any difference is √(1/6n) for n each.
+// separation is the chance that a random number of one list is above a random one of the other (ties count half): 0.5
+// where the lists tell nothing, 0 or 1 where they tell all. Its standard error without any difference is √(1/6n) for n
+// each.
 func separation(one, other []float64) float64 {
 	type number struct {
 		at  float64
@@ -67,8 +68,8 @@ func interleaved(n int, arms ...func(i int) error) ([][]float64, error) {
 	return times, nil
 }
 
-// apartness is how well the times of two arms tell them apart, 0 for not at all: by separation, and by which of the two answers of
-// a round came first, where what slows the machine for a while slows both.
+// apartness is how well the times of two arms tell them apart, 0 for not at all: by separation, and by which of the two
+// answers of a round came first, where what slows the machine for a while slows both.
 type apartness struct {
 	apart, paired float64
 	n             int
@@ -92,15 +93,16 @@ func (t apartness) passes() bool {
 	return t.apart <= maxSeparation(t.n) && t.paired <= 2.5/math.Sqrt(float64(t.n))
 }
 
-// plain tells whether what told these arms apart would surely be seen in others: it lies twice as far from 0.5 as what passes.
+// plain tells whether what told these arms apart would surely be seen in others: it lies twice as far from 0.5 as what
+// passes.
 func (t apartness) plain() bool {
 	return t.apart >= 2*maxSeparation(t.n) || t.paired >= 5/math.Sqrt(float64(t.n))
 }
 
 func (t apartness) String() string { return fmt.Sprintf("%.3f (by rounds %.3f)", t.apart, t.paired) }
 
-// maxSeparation is what P3 passes with: the figure at the lengths of the threat table, and five standard errors where fewer
-// questions are asked (false alarm 6e-7).
+// maxSeparation is what P3 passes with: the figure at the lengths of the threat table, and five standard errors where
+// fewer questions are asked (false alarm 6e-7).
 func maxSeparation(n int) float64 {
 	switch {
 	case n >= 5000:
@@ -111,8 +113,8 @@ func maxSeparation(n int) float64 {
 	return 5 * math.Sqrt(1/(6*float64(n)))
 }
 
-// TestP3Calibrated: the procedure tells the databases themselves apart by a fraction of a millisecond, and a database from
-// itself not at all.
+// TestP3Calibrated: the procedure tells the databases themselves apart by a fraction of a millisecond, and a database
+// from itself not at all.
 func TestP3Calibrated(t *testing.T) {
 	server := pgtest.Shared(t)
 	var ask [2]func(i int) error
@@ -143,7 +145,8 @@ func TestP3Calibrated(t *testing.T) {
 	}
 }
 
-// timedLab is a pair whose time tells them apart: number 7 has many events. What reads rows leaves after a step above the deadline.
+// timedLab is a pair whose time tells them apart: number 7 has many events. What reads rows leaves after a step above
+// the deadline.
 var timedLab = kit.Lab{Engine: "duckdb", Events: 400_000, Timing: "{grid: 20ms, fresh: 120ms}",
 	Change: []string{"backend: {url:", "backend: {deadline: 100ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}
 
@@ -160,12 +163,12 @@ var timedQuestions = []string{
 // freely are how many of timedQuestions, the first ones, read rows each time.
 const freely = 4
 
-// TestT6ResponseTime: with the grid, how long an answer takes does not tell neighbours apart: what reads rows, what is refused,
-// what is free. The questions run side by side, each on connections of its own.
+// TestT6ResponseTime: with the grid, how long an answer takes does not tell neighbours apart: what reads rows, what is
+// refused, what is free. The questions run side by side, each on connections of its own.
 //
-// Each round asks a second pair too, over the same rows, whose results are taken when they are there (its step lies below the
-// scan). Where the time of that does not tell them apart plainly (twice what passes), the machine hides what is looked for, and
-// the run says nothing: it is repeated with twice the rounds, and fails where none says anything.
+// Each round asks a second pair too, over the same rows, whose results are taken when they are there (its step lies
+// below the scan). Where the time of that does not tell them apart plainly (twice what passes), the machine hides what
+// is looked for, and the run says nothing: it is repeated with twice the rounds, and fails where none says anything.
 func TestT6ResponseTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some minutes of waiting")

@@ -15,8 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestT7DeadlineOnOneSide: where every query runs over the owner's deadline on one side and none on the other, answers have the
-// same frames, cost the same, and leave at the same time.
+// TestT7DeadlineOnOneSide: where every query runs over the owner's deadline on one side and none on the other, answers
+// have the same frames, cost the same, and leave at the same time.
 func TestT7DeadlineOnOneSide(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {
@@ -62,8 +62,8 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 	threats.Reached(t, "T7", "%d differences in %d runs; AUC %s from 0.5", differences, n, apart)
 }
 
-// TestT3AnswersThroughFaults: a failing database neither refuses nor closes anything: each of many questions in a row is
-// answered and charged, as many as the budget pays for, and the operator is told of each.
+// TestT3AnswersThroughFaults: a failing database neither refuses nor closes anything: each of many questions in a row
+// is answered and charged, as many as the budget pays for, and the operator is told of each.
 func TestT3AnswersThroughFaults(t *testing.T) {
 	kit.Beside(t)
 	const paid = 12
@@ -136,9 +136,9 @@ func cancel(p *kit.Program, key pgproto3.BackendKeyData) error {
 	return nil
 }
 
-// TestT8CancelAsAProbe: cancel requests at any moment of a query whose time differs between neighbours end as many waits on one
-// side as on the other, and what is charged is saved on both. Requests to a second pair over the same rows, whose
-// results are taken when they are there, do tell them apart: else the run says nothing.
+// TestT8CancelAsAProbe: cancel requests at any moment of a query whose time differs between neighbours end as many
+// waits on one side as on the other, and what is charged is saved on both. Requests to a second pair over the same
+// rows, whose results are taken when they are there, do tell them apart: else the run says nothing.
 func TestT8CancelAsAProbe(t *testing.T) {
 	kit.Beside(t)
 	if testing.Short() {

@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// What stands around the counts and within their conditions, beside what places and keys are: sub-queries that are answered first, those over the row's own unit, window
-// functions over each unit's rows, rows of two tables one below the other, and queries over the groups.
+// What stands around the counts and within their conditions, beside what places and keys are: sub-queries that are
+// answered first, those over the row's own unit, window functions over each unit's rows, rows of two tables one below
+// the other, and queries over the groups.
 
 // nobody is what the notice says where groups that nobody is in are in a list.
 const nobody = "that nobody is in take part"
 
-// first is a condition with a sub-query over private rows that is answered first; listed: its groups may be those that nobody is in too, as the notice says.
+// first is a condition with a sub-query over private rows that is answered first; listed: its groups may be those that
+// nobody is in too, as the notice says.
 func (g *grammar) first(p place) (condition string, listed bool) {
 	in := g.tablePlace(g.private())
 	where := ""

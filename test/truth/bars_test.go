@@ -41,12 +41,14 @@ func (d dice) linear() string {
 	return text
 }
 
-// TestBarsOfLinearFunctions: dp.low and dp.high of a linear function of counts and sums hold the true value as often as they say, and are the same whenever they are
-// asked for, as those of what is not linear are.
+// TestBarsOfLinearFunctions: dp.low and dp.high of a linear function of counts and sums hold the true value as often as
+// they say, and are the same whenever they are asked for, as those of what is not linear are.
 //
-// Law. The bounds are one half-width to either side of the value. Each of 1,827 days has noise of its own, so that an answer is as many draws of each column. Over all statements the share of days whose true value lies
-// within the bounds is 95 % at least: judged by the binomial distribution, with a false alarm once in ten million runs. Nor is it above 98.5 %, which at this
-// ε would take bounds a third too wide. Noise is drawn by chance; statements by -truth-seed, a twentieth of -truth-statements, and 20 at least.
+// Law. The bounds are one half-width to either side of the value. Each of 1,827 days has noise of its own, so that an
+// answer is as many draws of each column. Over all statements the share of days whose true value lies within the bounds
+// is 95 % at least: judged by the binomial distribution, with a false alarm once in ten million runs. Nor is it above
+// 98.5 %, which at this ε would take bounds a third too wide. Noise is drawn by chance; statements by -truth-seed, a
+// twentieth of -truth-statements, and 20 at least.
 func TestBarsOfLinearFunctions(t *testing.T) {
 	if !chosen("gauges", "duckdb") {
 		t.Skip("another schema or engine is chosen")

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestBoundedRowsLikeASample: where a unit has more rows than are counted, those that are counted are like the others. Once they were
-// those of the lowest values, so that every average was low and a group of the highest values nearly gone.
+// TestBoundedRowsLikeASample: where a unit has more rows than are counted, those that are counted are like the others.
+// Once they were those of the lowest values, so that every average was low and a group of the highest values nearly
+// gone.
 func TestBoundedRowsLikeASample(t *testing.T) {
 	for _, engine := range []string{"postgres", "duckdb", "snapshot"} {
 		p := pairOver(t, shop(*seed), engine, func(s *schema) { s.table("lineitem").bound = 3 })

@@ -19,7 +19,8 @@ func wide(s *schema) {
 	}
 }
 
-// released are values that are answered first, with the table's column in place of %[1]s and the table in place of %[2]s.
+// released are values that are answered first, with the table's column in place of %[1]s and the table in place of
+// %[2]s.
 var released = []string{
 	"(SELECT avg(%[1]s) FROM %[2]s)",
 	"(SELECT avg(%[1]s) * 1.1 FROM %[2]s)",
@@ -33,7 +34,8 @@ var released = []string{
 	"(SELECT greatest(avg(%[1]s), 3) FROM %[2]s WHERE %[1]s < (SELECT avg(%[1]s) FROM %[2]s))",
 }
 
-// dependent are statements over a table whose rest depends on released values: %[1]s is a column, %[2]s the table, R and S are released.
+// dependent are statements over a table whose rest depends on released values: %[1]s is a column, %[2]s the table, R
+// and S are released.
 var dependent = []string{
 	"SELECT avg(%[1]s - R) AS a FROM %[2]s",
 	"SELECT sum(%[1]s - R) AS a, count(*) AS n FROM %[2]s",
@@ -77,8 +79,9 @@ func charged(d dice) string {
 // standsFor is where a statement has a released value.
 var standsFor = regexp.MustCompile(`\b[RS]\b`)
 
-// TestChargedIsAnswered asks drawn statements in two parts, of which the second depends on what is released of the first: where anything is charged, there is an answer. A value
-// that was released may make an operator fail, as it does in plain SQL; that is told, with what is hers.
+// TestChargedIsAnswered asks drawn statements in two parts, of which the second depends on what is released of the
+// first: where anything is charged, there is an answer. A value that was released may make an operator fail, as it does
+// in plain SQL; that is told, with what is hers.
 func TestChargedIsAnswered(t *testing.T) {
 	for i, of := range []struct {
 		engine, name string

@@ -458,7 +458,8 @@ func (p *pair) drawn(d *drawn) (verdict, answer, answer) {
 	return v, got, want
 }
 
-// measured is an answer with the length of each interval that is a key in place of its text: of equal ones, a month and thirty days, each may stand for the group.
+// measured is an answer with the length of each interval that is a key in place of its text: of equal ones, a month and
+// thirty days, each may stand for the group.
 func (p *pair) measured(s *statement, a answer) answer {
 	a.rows = slices.Clone(a.rows)
 	for i, row := range a.rows {

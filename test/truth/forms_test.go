@@ -103,7 +103,8 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestForms: texts that a statement makes of numbers and intervals are those that the session's settings ask for, below the counts, above them, and in what is sent.
+// TestForms: texts that a statement makes of numbers and intervals are those that the session's settings ask for, below
+// the counts, above them, and in what is sent.
 func TestForms(t *testing.T) {
 	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
@@ -138,7 +139,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestRefined: a question that is asked at less ε first and then at more is refined, and as exact as if it had been asked at once.
+// TestRefined: a question that is asked at less ε first and then at more is refined, and as exact as if it had been
+// asked at once.
 func TestRefined(t *testing.T) {
 	p := pairOver(t, hospital(*seed), "duckdb", func(*schema) {})
 	for _, epsilon := range []string{"10000", "20000", "50000"} {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// grammar writes statements over a schema, weighted like what BI tools and reports send: mostly one table or a join along keys,
-// one to three keys, a few aggregates, one or two conditions, a wrapper around it in one of five.
+// grammar writes statements over a schema, weighted like what BI tools and reports send: mostly one table or a join
+// along keys, one to three keys, a few aggregates, one or two conditions, a wrapper around it in one of five.
 type grammar struct {
 	dice
 	s     *schema
@@ -66,7 +66,8 @@ func (s *statement) keys() (list []output) {
 	return list
 }
 
-// found tells whether a key's groups are those of texts that enough people have: others are in no group, and in totals over them.
+// found tells whether a key's groups are those of texts that enough people have: others are in no group, and in totals
+// over them.
 func (s *statement) found() bool {
 	return slices.ContainsFunc(s.outs, func(o output) bool { return o.found })
 }
@@ -163,8 +164,8 @@ var (
 	about = regexp.MustCompile(`^(?:round\()?(?:avg|var|stddev)\w*(\(.*)$`)
 )
 
-// clearOf is the statement with, for each average or variance, a last column that is NULL where it is of no more rows than the
-// notice says; nil: it says nothing of these.
+// clearOf is the statement with, for each average or variance, a last column that is NULL where it is of no more rows
+// than the notice says; nil: it says nothing of these.
 func (s *statement) clearOf(said []string) *statement {
 	rows := width.FindStringSubmatch(strings.Join(said, "\n"))
 	if rows == nil || s.text != "" {
@@ -185,8 +186,8 @@ func (s *statement) clearOf(said []string) *statement {
 	return &c
 }
 
-// behind is the column that says how clear an output is, where counts may be off by so many rows: whether an average's rows are more,
-// which digits of bit_and or bit_or are not told by few rows.
+// behind is the column that says how clear an output is, where counts may be off by so many rows: whether an average's
+// rows are more, which digits of bit_and or bit_or are not told by few rows.
 func (s *statement) behind(o output, rows string) string {
 	if m := s.few(o); m != "" {
 		return "CASE WHEN count" + m + " > " + rows + " THEN 1 END"
@@ -989,7 +990,8 @@ func (g *grammar) statement() *statement {
 			second := *first
 			second.outs = []output{first.outs[0], {sql: "count(*)", name: "n2", role: countRole}}
 			second.where = append(slices.Clone(s.where), g.condition(p.columns))
-			// Groups of the second in which nobody is are not there in PostgreSQL: a LEFT JOIN and coalesce make both say 0.
+			// Groups of the second in which nobody is are not there in PostgreSQL: a LEFT JOIN and coalesce make both
+			// say 0.
 			both := func(plain bool) string {
 				return "WITH x AS (" + first.core(plain) + "), y AS (" + second.core(plain) + ") SELECT x.k1 AS k1, x.n1 AS n1, coalesce(y.n2, 0) AS n2 FROM x LEFT JOIN y ON x.k1 IS NOT DISTINCT FROM y.k1"
 			}

@@ -2,8 +2,9 @@ package truth
 
 import "testing"
 
-// histories are statements of one account, each of which was answered by what those before it had bought, otherwise than on a fresh account
-// (privacy rule 27). In weight and return_date some rows are NULL, and 72.6, 80.1 and 10:30:15 lie between two of their steps.
+// histories are statements of one account, each of which was answered by what those before it had bought, otherwise
+// than on a fresh account (privacy rule 27). In weight and return_date some rows are NULL, and 72.6, 80.1 and 10:30:15
+// lie between two of their steps.
 var histories = []struct {
 	schema string
 	roles  string // of their columns

@@ -5,7 +5,8 @@ import "strconv"
 // quarters is a measurement of whole quarters, which a double precision holds exactly.
 func quarters(n int) string { return strconv.FormatFloat(float64(n)/4, 'f', -1, 64) }
 
-// hospital has patients, of whom few have much; stays of nobody known; diagnoses of a stay; vitals that are mostly NULL.
+// hospital has patients, of whom few have much; stays of nobody known; diagnoses of a stay; vitals that are mostly
+// NULL.
 func hospital(seed uint64) *schema {
 	d := newDice(seed, 3)
 	patient := &table{name: "patient", named: "patient_id", bound: 1, keys: []string{"PRIMARY KEY (patient_id)"}, columns: []column{

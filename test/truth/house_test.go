@@ -33,8 +33,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
-// house is a proxy within this process, so that a fault that is planted in any package is in it. Its ledger is made anew as
-// often as its budget is spent; everything else stays.
+// house is a proxy within this process, so that a fault that is planted in any package is in it. Its ledger is made
+// anew as often as its budget is spent; everything else stays.
 type house struct {
 	t       testing.TB
 	dir     string
@@ -50,7 +50,8 @@ type house struct {
 	log     *slog.Logger
 }
 
-// Describe, Kept and Answer make a house the Pipeline of its own server: they lead to the Answerer of the ledger in use.
+// Describe, Kept and Answer make a house the Pipeline of its own server: they lead to the Answerer of the ledger in
+// use.
 func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {
 	return h.now.Load().Describe(ctx, s, stmt, given)
 }
@@ -377,13 +378,14 @@ func (c *client) ask(sql string) answer {
 	return a
 }
 
-// calm is a source of randomness from which every draw of noise is 0, however wide: what differs from the truth is then a fault of
-// what is counted, never of luck, and a statement that fails once fails again. Its words are so small that no width makes them 1,
-// even (a sign that is not minus), and neither 0 nor all the same, as samplers that reject a word ask for another. Noise in steps
-// is not 0 of such words, but the suite's ε is too large for steps.
+// calm is a source of randomness from which every draw of noise is 0, however wide: what differs from the truth is then
+// a fault of what is counted, never of luck, and a statement that fails once fails again. Its words are so small that
+// no width makes them 1, even (a sign that is not minus), and neither 0 nor all the same, as samplers that reject a
+// word ask for another. Noise in steps is not 0 of such words, but the suite's ε is too large for steps.
 //
-// What refines a level tries cases until one is kept, and of such words takes the same case again and again. So where one statement has read more than any draw of its answer
-// can take, some words have their last 16 bits set: no number of 64 bits is larger for it, and another case is taken.
+// What refines a level tries cases until one is kept, and of such words takes the same case again and again. So where
+// one statement has read more than any draw of its answer can take, some words have their last 16 bits set: no number
+// of 64 bits is larger for it, and another case is taken.
 type calm struct{ read atomic.Int64 }
 
 // most is more bytes than the draws of one answer take: averages of different values in 900 groups take 100 MB of them.

@@ -156,10 +156,10 @@ var (
 	counted = regexp.MustCompile(`at most (\d+) rows of each`)
 )
 
-// rounded tells a variance or a deviation of rounded squares: distances from the middle of the domain are squared and then
-// rounded to whole squares of a step, a power of ten, of which the middle is at most √2^31 from the ends, and with n rows of
-// a unit at most √(2^40/n). Each square is off by at most half of such a square g²; so the variance of N values, whose mean is
-// not rounded, by at most g²/2·N/(N−1), which is g² at most.
+// rounded tells a variance or a deviation of rounded squares: distances from the middle of the domain are squared and
+// then rounded to whole squares of a step, a power of ten, of which the middle is at most √2^31 from the ends, and with
+// n rows of a unit at most √(2^40/n). Each square is off by at most half of such a square g²; so the variance of N
+// values, whose mean is not rounded, by at most g²/2·N/(N−1), which is g² at most.
 func (j *judged) rounded(i int, a, b string) bool {
 	if j.s.fixed || i >= len(j.s.outs) {
 		return false
@@ -193,8 +193,8 @@ func (j *judged) rounded(i int, a, b string) bool {
 	return math.Abs(x-y) <= math.Pow10(2*exponent)*(1+1e-9)+1e-9*y
 }
 
-// unclear tells an average or a variance of so few rows that it may be NULL: PostgreSQL's row says so behind its own columns
-// (clearOf), in the order of the averages.
+// unclear tells an average or a variance of so few rows that it may be NULL: PostgreSQL's row says so behind its own
+// columns (clearOf), in the order of the averages.
 func (j *judged) unclear(i int, b []string) bool {
 	return i < len(j.s.outs) && j.s.behind(j.s.outs[i], "0") != "" && j.behind(i, b) == null
 }
@@ -221,8 +221,8 @@ func (j *judged) behind(i int, b []string) string {
 	return b[at]
 }
 
-// product tells a sum of products that are rounded row by row, to a power of ten with which the largest is at most 2^31: each
-// is off by at most half of that, which is 5·2^−31 of the largest.
+// product tells a sum of products that are rounded row by row, to a power of ten with which the largest is at most
+// 2^31: each is off by at most half of that, which is 5·2^−31 of the largest.
 func (j *judged) product(i int, a, b string) bool {
 	if j.s.fixed || i >= len(j.s.outs) || len(j.s.outs[i].pair) != 2 {
 		return false
@@ -254,8 +254,8 @@ func (j *judged) sum(i int) bool {
 	return o.role == valueRole && strings.HasPrefix(o.sql, "sum(")
 }
 
-// same compares two values of a type: whole numbers and texts exactly, numerics to the ninth digit, floats to the tenth of what
-// is largest in their column, as sums of squares lose digits by cancelling.
+// same compares two values of a type: whole numbers and texts exactly, numerics to the ninth digit, floats to the tenth
+// of what is largest in their column, as sums of squares lose digits by cancelling.
 func same(a, b string, oid uint32, scale float64) bool {
 	if a == b || a == null || b == null {
 		return a == b
@@ -365,7 +365,8 @@ func (j *judged) besides(left [][]string) verdict {
 	return verdict{equal, ""}
 }
 
-// ordered: without the hollow rows these are PostgreSQL's first ones in its order; fewer than all of them only because of LIMIT.
+// ordered: without the hollow rows these are PostgreSQL's first ones in its order; fewer than all of them only because
+// of LIMIT.
 func (j *judged) ordered() verdict {
 	var left [][]string
 	at := 0

@@ -2,9 +2,10 @@ package truth
 
 import "strconv"
 
-// kinds is a schema of few rows and of columns of every type that a policy knows, each of few values, so that whatever is written over
-// them is constant within a cell: texts with blanks at their ends, chars of several lengths, numerics of several scales, whole numbers at
-// the end of their type, moments about a change of a clock. People have no such tables; tools and their statements meet each of these.
+// kinds is a schema of few rows and of columns of every type that a policy knows, each of few values, so that whatever
+// is written over them is constant within a cell: texts with blanks at their ends, chars of several lengths, numerics
+// of several scales, whole numbers at the end of their type, moments about a change of a clock. People have no such
+// tables; tools and their statements meet each of these.
 func kinds(seed uint64) *schema {
 	d := newDice(seed, 5)
 	thing := &table{name: "thing", named: "thing_id", bound: 1, keys: []string{"PRIMARY KEY (thing_id)"}, columns: []column{

@@ -244,12 +244,14 @@ func (d dice) few(low, high int) int {
 	return low + min(d.IntN(high-low+1), d.IntN(high-low+1), d.IntN(high-low+1))
 }
 
-// note is a text that nobody declared, as people write them: NULL, empty, with the signs of patterns, in letters that are not ASCII.
+// note is a text that nobody declared, as people write them: NULL, empty, with the signs of patterns, in letters that
+// are not ASCII.
 func (d dice) note() string {
 	return d.one("", null, "so late", "Late", "special packages requests", "special requests here", "Sp\u00e4te Lieferung", "100% wrong", "a_b", "axb", " late ")
 }
 
-// rare is a text that one person has, so that no threshold shows it: no other begins with its letter, and none is as long.
+// rare is a text that one person has, so that no threshold shows it: no other begins with its letter, and none is as
+// long.
 const rare = "Xanten-am-Rhein"
 
 // place is a text of which those are shown that enough people have.

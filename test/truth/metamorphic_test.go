@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// law is a relation between answers that holds whatever the rows are, so that no oracle is needed: the statements' answers are
-// numbers, and parts of them add up, or agree.
+// law is a relation between answers that holds whatever the rows are, so that no oracle is needed: the statements'
+// answers are numbers, and parts of them add up, or agree.
 type law struct {
 	name  string
 	sql   []string

@@ -81,7 +81,8 @@ const keyAlone = "it may join, be counted with DISTINCT, and nothing else"
 // noExtremes is what a refusal says of the least value of all units, which EXISTS with < asks for.
 const noExtremes = "the policy does not declare extremes for it"
 
-// inSteps are the columns that hold several values within a step: groups of them are groups of steps, which TestDrawn judges.
+// inSteps are the columns that hold several values within a step: groups of them are groups of steps, which TestDrawn
+// judges.
 func (s *schema) inSteps() (names []string) {
 	for _, t := range s.tables {
 		for _, c := range t.columns {

@@ -17,8 +17,9 @@ const (
 	bounding = "rows beyond the bound of a unit are left out"
 )
 
-// club has members; visits, of which each member has up to four and one is counted; loans, of which some name no member and count each, and some keys are NULL;
-// and fees, whose bounds snap to steps. Unlike in the other schemas the policy's rules change what is counted.
+// club has members; visits, of which each member has up to four and one is counted; loans, of which some name no member
+// and count each, and some keys are NULL; and fees, whose bounds snap to steps. Unlike in the other schemas the
+// policy's rules change what is counted.
 func club(seed uint64) *schema {
 	d := newDice(seed, 9)
 	key := func(name, stored string) column {
@@ -88,8 +89,8 @@ func club(seed uint64) *schema {
 // rules are what a policy does to rows, each to those that the ones before have made.
 var rules = []string{clamping, bounding}
 
-// asMade is the SQL of a schema with the rows as the first so many rules make them. Of rows beyond a bound it leaves out some, which need not be those that dpproxy
-// leaves out: an answer that depends on which depends on the bound.
+// asMade is the SQL of a schema with the rows as the first so many rules make them. Of rows beyond a bound it leaves
+// out some, which need not be those that dpproxy leaves out: an answer that depends on which depends on the bound.
 func (s *schema) asMade(first int) (list []string) {
 	made := rules[:first]
 	list = append(list, "CREATE SCHEMA "+schemaOf(first))
@@ -124,10 +125,14 @@ var (
 	saysOther   = regexp.MustCompile(`snap to its steps|name no person|` + regexp.QuoteMeta(nowhere) + `|that nobody is in|a few rows go unseen|are NULL where the count of their rows is within|put together where they are of one person|is taken to be NULL where`)
 )
 
-// TestNoticesOfRules: whatever the policy's rules change in the answer to a drawn statement a notice names, and no notice names a rule that the statement cannot meet.
+// TestNoticesOfRules: whatever the policy's rules change in the answer to a drawn statement a notice names, and no
+// notice names a rule that the statement cannot meet.
 //
-// Law. If PostgreSQL's answers over rows and over what a rule makes of them differ, the notice of that rule is there; likewise where PostgreSQL's answer is another once keys that are NULL are left out of a NOT IN. If dpproxy's answer is not PostgreSQL's over the stored rows, some notice says why: snapping, rows of no unit, keys that are NULL. And a column
-// or table that a notice of a rule names is one that the statement names, of which the policy has the rule. -truth-statements decides how many are drawn: a fifth of them.
+// Law. If PostgreSQL's answers over rows and over what a rule makes of them differ, the notice of that rule is there;
+// likewise where PostgreSQL's answer is another once keys that are NULL are left out of a NOT IN. If dpproxy's answer
+// is not PostgreSQL's over the stored rows, some notice says why: snapping, rows of no unit, keys that are NULL. And a
+// column or table that a notice of a rule names is one that the statement names, of which the policy has the rule.
+// -truth-statements decides how many are drawn: a fifth of them.
 func TestNoticesOfRules(t *testing.T) {
 	if !chosen("club", "duckdb") {
 		t.Skip("another schema or engine is chosen")
@@ -190,7 +195,8 @@ func (g *grammar) missing(in string) *statement {
 	}
 }
 
-// beyond is a statement that compares a clamped column alone, often with what is beyond its ends: of its rows, or of the members who have such rows.
+// beyond is a statement that compares a clamped column alone, often with what is beyond its ends: of its rows, or of
+// the members who have such rows.
 func (g *grammar) beyond() *statement {
 	for {
 		p := g.tablePlace(g.private())
@@ -218,7 +224,8 @@ func (g *grammar) several() *statement {
 	}
 }
 
-// unsaid lists what is wrong with the notices of an answer; rows are PostgreSQL's clients by how many rules have made theirs.
+// unsaid lists what is wrong with the notices of an answer; rows are PostgreSQL's clients by how many rules have made
+// theirs.
 func (p *pair) unsaid(s *statement, got answer, rows []*client, met map[string]int) (faults []string) {
 	sql, said := strings.ReplaceAll(s.sql(false), "public.", ""), strings.Join(got.said, "\n")
 	stored := rows[0].ask(sql)

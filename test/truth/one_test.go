@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestOne asks the statements of the file that DPPROXY_TRUTH_ONE names, one a line, of the chosen schemas: for looking at a fault by hand.
+// TestOne asks the statements of the file that DPPROXY_TRUTH_ONE names, one a line, of the chosen schemas: for looking
+// at a fault by hand.
 func TestOne(t *testing.T) {
 	file := os.Getenv("DPPROXY_TRUTH_ONE")
 	if file == "" {

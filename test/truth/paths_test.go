@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/paths"
 )
 
-// TestPathsOfGenerated plans statements of the grammar, without asking them, and prints the access paths that answer them
-// (docs/paths.md), twenty statements from one account. SEED and STATEMENTS are those of the suite.
+// TestPathsOfGenerated plans statements of the grammar, without asking them, and prints the access paths that answer
+// them (docs/paths.md), twenty statements from one account. SEED and STATEMENTS are those of the suite.
 func TestPathsOfGenerated(t *testing.T) {
 	const perLedger = 20
 	verifier := "SCRAM-SHA-256$4096:8EWKhj2ogpvGvd7KaI/qCQ==$bAANfPPZ9drMzPBuhqgN3dO4gvAJCK6kkd6rmt3mG9A=:4q8DTu8uRc3WMOS/Xkv6HPcWmrMsDUzCViSBvTWG1eg="

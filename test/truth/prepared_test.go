@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// step is one act of a session: a text of the simple protocol, a statement that Parse prepares, or one that Bind and Execute run.
+// step is one act of a session: a text of the simple protocol, a statement that Parse prepares, or one that Bind and
+// Execute run.
 type step struct {
 	sql     string
 	prepare string   // sql is prepared under this name
@@ -76,8 +77,9 @@ func (c *client) outcome(r *pgconn.Result, err error) (a answer) {
 	return a
 }
 
-// TestPrepared: of a statement that is prepared its literals are read once, by the settings of then; its parameters, what its functions do and how its answer is
-// written go by the settings of each execution. Each script is PostgreSQL's, by the extended protocol and by PREPARE.
+// TestPrepared: of a statement that is prepared its literals are read once, by the settings of then; its parameters,
+// what its functions do and how its answer is written go by the settings of each execution. Each script is
+// PostgreSQL's, by the extended protocol and by PREPARE.
 func TestPrepared(t *testing.T) {
 	below := `SELECT count(*) FROM outage WHERE began > '05/03/2024' AND began < $1`
 	shown := `SELECT $1::timestamp AS p, count(*) FROM outage WHERE began > '05/03/2024' AND began < $1 GROUP BY 1`
@@ -141,7 +143,8 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-// TestCursorOfOtherSettings: what DECLARE has computed is not computed anew, which FETCH says once, where settings that it hangs on have changed.
+// TestCursorOfOtherSettings: what DECLARE has computed is not computed anew, which FETCH says once, where settings that
+// it hangs on have changed.
 func TestCursorOfOtherSettings(t *testing.T) {
 	p := pairOver(t, telemetry(*seed), "duckdb", func(*schema) {})
 	for _, at := range []struct {

@@ -6,14 +6,15 @@ import (
 	"testing"
 )
 
-// regressions are statements that were answered wrongly once, silently, or refused without need. Roles are of the columns: k for
-// a key, c for a count, m for a variance or a deviation, p for a sum of
-// squared costs, v for another value.
+// regressions are statements that were answered wrongly once, silently, or refused without need. Roles are of the
+// columns: k for a key, c for a count, m for a variance or a deviation, p for a sum of squared costs, v for another
+// value.
 var regressions = []struct {
 	schema, sql, roles string
 	refused            string // where a refusal is the honest answer yet: its text
 }{
-	// A whole row is a value, and NULL where an outer join has left none; a key of a join's right side is NULL by its own join.
+	// A whole row is a value, and NULL where an outer join has left none; a key of a join's right side is NULL by its
+	// own join.
 	{"shop", `SELECT count(c), count(o), count(o.*) FROM customer c LEFT JOIN orders o ON o.customer_id = c.customer_id`, "ccc", ""},
 	{"shop", `SELECT count(o), count(l), count(l.order_id) FROM customer c LEFT JOIN (orders o LEFT JOIN lineitem l ON l.order_id = o.order_id AND l.line_no > 2) ON o.customer_id = c.customer_id`, "ccc", ""},
 	{"shop", `SELECT count(*) FROM customer c LEFT JOIN (orders o LEFT JOIN lineitem l ON l.order_id = o.order_id AND l.line_no > 2) ON o.customer_id = c.customer_id WHERE l.order_id IS NULL`, "c", ""},
@@ -157,7 +158,8 @@ var regressions = []struct {
 	{"shop", `SELECT n & 3 AS a, n | 8 AS b, n # 5 AS c, ~n AS d, n << 3 AS e, n >> 1 AS f, n << 63 AS g, n << 65 AS h FROM (SELECT count(*) AS n FROM lineitem) q`, "kkkkkkkk", ""},
 	{"shop", `SELECT n << NULL AS a, NULL << 3 AS b, '5' << 2 AS c, n << '3' AS d FROM (SELECT count(*) AS n FROM lineitem) q`, "kkkk", ""},
 	{"shop", `SELECT priority << 14 AS a, priority # 3::smallint AS b, ~priority AS c FROM (SELECT priority FROM orders GROUP BY 1 HAVING count(*) > 0) q`, "kkk", ""},
-	// A choice has the type of its first value, of CASE of ELSE's; a list of several constants that of what is looked for; an array that of its first element.
+	// A choice has the type of its first value, of CASE of ELSE's; a list of several constants that of what is looked
+	// for; an array that of its first element.
 	{"kinds", `SELECT coalesce(c5, v) AS a, coalesce(v, c5) AS b, coalesce(c5, t) = 'ab' AS c, CASE WHEN b THEN c5 ELSE v END AS d, CASE WHEN b THEN v ELSE c5 END AS e, count(*) FROM thing GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 0`, "kkkkkc", ""},
 	{"kinds", `SELECT count(*) FILTER (WHERE coalesce(c5, v) = 'ab'), count(*) FILTER (WHERE CASE WHEN b THEN v ELSE c5 END = 'ab'), count(*) FILTER (WHERE CASE WHEN b THEN c5 ELSE v END = 'ab') FROM thing`, "ccc", ""},
 	{"kinds", `SELECT count(*) FILTER (WHERE c5 IN ('ab '::text, 'x')), count(*) FILTER (WHERE c5 IN ('ab '::text)), count(*) FILTER (WHERE v IN (c5, 'ab ')), count(*) FILTER (WHERE c5 NOT IN (v, 'abc ', 'ab'::text)), count(*) FILTER (WHERE t IN (c5, c2)) FROM thing`, "ccccc", ""},
@@ -168,7 +170,8 @@ var regressions = []struct {
 	{"kinds", `SELECT count(*) FILTER (WHERE c5 = ANY (ARRAY[v, t])), count(*) FILTER (WHERE 'ab ' = ANY (ARRAY[v, c5])), count(*) FILTER (WHERE v = ANY (ARRAY[c5, t])), count(*) FILTER (WHERE t = ANY (ARRAY['ab ', c5, v])) FROM thing`, "cccc", ""},
 	{"kinds", `SELECT count(*) FILTER (WHERE nullif(v, c5) = 'ab  '), count(*) FILTER (WHERE nullif(v, c5) IS NULL), count(*) FILTER (WHERE nullif('ab'::varchar, c5) = 'ab '), count(*) FILTER (WHERE nullif(v, 'ab') = 'ab ') FROM thing`, "cccc", ""},
 	{"kinds", `SELECT concat(nullif(v, c5), '|') AS k, count(*) FROM thing GROUP BY 1 HAVING count(*) > 0`, "kc", "the blanks at the end of a choice among chars"},
-	// What a join's condition reads of the rows that may be left without a partner is not evaluated where there are no others.
+	// What a join's condition reads of the rows that may be left without a partner is not evaluated where there are no
+	// others.
 	{"kinds", `SELECT s.label, t.code FROM sort s LEFT JOIN sort t ON chr(t.small - 100) = 'a' WHERE s.label = 'nobody'`, "kk", ""},
 	{"kinds", `SELECT s.label, t.code FROM sort s LEFT JOIN sort t ON t.code = s.code AND t.small / (t.small - t.small) > 0 WHERE s.label = 'nobody'`, "kk", ""},
 	{"kinds", `SELECT s.label, t.code FROM sort t RIGHT JOIN sort s ON chr(t.small - 100) = 'a' WHERE s.label = 'nobody'`, "kk", ""},
@@ -185,7 +188,8 @@ var regressions = []struct {
 	{"kinds", `SELECT concat(coalesce(c5, 'x'), '|') AS k, count(*) FROM thing GROUP BY 1 HAVING count(*) > 0`, "kc", "the blanks at the end of a choice among chars"},
 	{"kinds", `SELECT count(*) FROM thing WHERE coalesce(c5, c2) LIKE 'ab'`, "c", "the blanks at the end of a choice among chars"},
 	{"kinds", `SELECT k IN ('ab ', 'x  ') AS c, count(*) FROM (SELECT lag(c3, 1, 'x') OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
-	// What lag and lead say where there is no such row is of the row itself, and a choice as CASE is: of the first one's type.
+	// What lag and lead say where there is no such row is of the row itself, and a choice as CASE is: of the first
+	// one's type.
 	{"kinds", `SELECT k = 'ab ' AS c, count(*) FROM (SELECT lag(c3, 1, v8) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"kinds", `SELECT k, k = 'ab ' AS c, count(*) FROM (SELECT lag(v8, 1, c3) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
 	{"kinds", `SELECT k = 'x ' AS c, count(*) FROM (SELECT lag(c3, 1, 'x '::text) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
@@ -319,7 +323,8 @@ var regressions = []struct {
 	{"shop", `SELECT b.name, count(*) FROM orders o JOIN (VALUES ('web', 'online'), ('phone', 'direct'), ('shop', 'direct')) b(channel, name) ON b.channel = o.channel GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT b.name, count(o.total) FROM (VALUES ('small', 0, 100), ('large', 100.5, 800)) b(name, low, high) LEFT JOIN orders o ON o.priority BETWEEN b.low AND b.high GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT p.c, count(l.flag) FROM (SELECT product_id, upper(category) AS c FROM product WHERE list_price > 20) p LEFT JOIN lineitem l ON l.product_id = p.product_id GROUP BY 1`, "kc", ""},
-	// NULLIF of a char and a varchar compares them as chars, and is one: its blanks do not count, and there are two of x.
+	// NULLIF of a char and a varchar compares them as chars, and is one: its blanks do not count, and there are two of
+	// x.
 	{"kinds", `SELECT count(*) FILTER (WHERE nullif(c2, v) = 'ab  '), count(*) FILTER (WHERE nullif(c2, v) IN ('ab  ', 'x  ')), count(*) FILTER (WHERE nullif(c2, t) = 'ab  ') FROM thing`, "ccc", ""},
 	{"kinds", `SELECT octet_length(nullif(c2, v)) AS o, nullif(c5, v) = 'abc  ' AS e, count(*) FROM thing GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
 	// A literal without a type is text in the rows of a sub-query, and no char.
@@ -329,7 +334,8 @@ var regressions = []struct {
 	// Found by this suite: squares.
 	{"hospital", `SELECT var_pop(reading), stddev(reading) FROM vital`, "vv", ""},
 	{"hospital", `SELECT var_samp(grade) FROM vital`, "v", ""},
-	// Found by this suite: squares of rounded values beside a mean that is not rounded. A month has two stays of one cost or so.
+	// Found by this suite: squares of rounded values beside a mean that is not rounded. A month has two stays of one
+	// cost or so.
 	{"hospital", `SELECT to_char(discharged, 'YYYY-MM') AS k1, variance(cost) FILTER (WHERE severity <= 5) AS a1 FROM stay GROUP BY 1`, "km", ""},
 	{"hospital", `SELECT admitted, var_samp(cost) FILTER (WHERE emergency), var_pop(cost), stddev(cost), avg(cost) FROM stay GROUP BY 1`, "kmmmv", ""},
 	{"telemetry", `SELECT state, var_samp(temperature) FILTER (WHERE packets < 100), stddev(volts) FROM reading GROUP BY 1`, "kmm", ""},
@@ -345,7 +351,8 @@ var regressions = []struct {
 	{"telemetry", `SELECT DATE(d.installed AT TIME ZONE 'UTC') AS k1, DATE(e.installed AT TIME ZONE 'UTC') AS k2, count(*) FROM account a LEFT JOIN device d ON d.account_id = a.account_id LEFT JOIN device e ON e.account_id = a.account_id GROUP BY ROLLUP (1, 2)`, "kkc", ""},
 }
 
-// notes are what the notice of a statement must say, and where the answer is not PostgreSQL's what PostgreSQL answers it to.
+// notes are what the notice of a statement must say, and where the answer is not PostgreSQL's what PostgreSQL answers
+// it to.
 var notes = []struct{ schema, sql, says, truth string }{
 	{"rental", `SELECT sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id`, "at most 14 rows of each person", ""},
 	{"rental", `SELECT sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id AND r.customer_id = p.customer_id`, "at most 14 rows of each person", ""},

@@ -11,7 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// reloading is a sandbox that is given another policy, whose public table has no label, in the moment before each query.
+// reloading is a sandbox that is given another policy, whose public table has no label, in the moment before each
+// query.
 type reloading struct {
 	sandbox.Engine
 	next  *policy.Policy
@@ -29,7 +30,8 @@ func (r reloading) Query(ctx context.Context, s sandbox.Session, q outer.Query, 
 	return r.Engine.Query(ctx, s, q, tables)
 }
 
-// TestReloadBetweenChargeAndAnswer: a statement that was charged is answered by the public tables that it was planned by, whatever comes into force before its answer is put together.
+// TestReloadBetweenChargeAndAnswer: a statement that was charged is answered by the public tables that it was planned
+// by, whatever comes into force before its answer is put together.
 func TestReloadBetweenChargeAndAnswer(t *testing.T) {
 	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, kinds(*seed), engine, func(*schema) {})

@@ -17,8 +17,8 @@ func moment(from string, seconds int) string {
 // cents is a price.
 func cents(n int) string { return strconv.FormatFloat(float64(n)/100, 'f', 2, 64) }
 
-// rental is a film rental: rentals and payments each name the customer, a payment its rental by that one's primary key; the
-// films, their copies and categories are public; sales is a view over all of it.
+// rental is a film rental: rentals and payments each name the customer, a payment its rental by that one's primary key;
+// the films, their copies and categories are public; sales is a view over all of it.
 func rental(seed uint64) *schema {
 	d := newDice(seed, 2)
 	customer := &table{name: "customer", named: "customer_id", bound: 1, keys: []string{"PRIMARY KEY (customer_id)"}, columns: []column{

@@ -18,8 +18,8 @@ func day(from string, days int) string {
 // halves is a price of whole halves.
 func halves(n int) string { return strconv.FormatFloat(float64(n)/2, 'f', 2, 64) }
 
-// shop is an order shop: customers whom others referred, orders of some of them and of guests, lines with a composite key,
-// returns of lines, and a public catalogue.
+// shop is an order shop: customers whom others referred, orders of some of them and of guests, lines with a composite
+// key, returns of lines, and a public catalogue.
 func shop(seed uint64) *schema {
 	d := newDice(seed, 1)
 	customer := &table{name: "customer", named: "customer_id", bound: 1, keys: []string{"PRIMARY KEY (customer_id)"}, columns: []column{

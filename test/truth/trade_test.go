@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// trade is a wholesale trade's books, as an accountant has them: clients of a skewed number of orders, orders of lines, lines of returns, each
-// found through the one before it; credits and corrections that are negative, in cents; an enum, codes in char(n), moments of orders about
-// both changes of the clock and in a domain of hours, NULL in every column that may be; and two public tables. Its neighbours replace
-// a client's rows, where the other schemas' leave them out.
+// trade is a wholesale trade's books, as an accountant has them: clients of a skewed number of orders, orders of lines,
+// lines of returns, each found through the one before it; credits and corrections that are negative, in cents; an enum,
+// codes in char(n), moments of orders about both changes of the clock and in a domain of hours, NULL in every column
+// that may be; and two public tables. Its neighbours replace a client's rows, where the other schemas' leave them out.
 func trade(seed uint64) *schema {
 	d := newDice(seed, 7)
 	client := &table{name: "client", named: "client_id", bound: 1, keys: []string{"PRIMARY KEY (client_id)"}, columns: []column{

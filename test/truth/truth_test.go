@@ -29,7 +29,8 @@ func asPgError(err error) (*pgconn.PgError, bool) {
 	return e, ok
 }
 
-// spent is what the statements of a ledger cost together, the most that a policy may name: each of twenty pays so much that noise vanishes.
+// spent is what the statements of a ledger cost together, the most that a policy may name: each of twenty pays so much
+// that noise vanishes.
 const spent = 1_000_000
 
 // pair is a proxy and PostgreSQL with the rows as the policy's rules make them.
@@ -140,7 +141,8 @@ func (p *pair) try(s *statement) (verdict, answer, answer) {
 // nowhere is what the notice says of keys that are NULL in the sub-query of a NOT IN.
 const nowhere = "while in plain SQL NOT IN holds for no row where there is one"
 
-// told is a verdict on an answer that differs from the literal one, by the notice that says why: without it, it is wrong.
+// told is a verdict on an answer that differs from the literal one, by the notice that says why: without it, it is
+// wrong.
 func told(v, literal verdict, got answer) verdict {
 	if !literal.bad() {
 		return literal
@@ -186,8 +188,8 @@ type tally struct {
 	refusals map[string]int
 }
 
-// TestTruth: each answer to a generated statement is PostgreSQL's own, or differs as is said; laws hold between answers; what was
-// wrong once is right.
+// TestTruth: each answer to a generated statement is PostgreSQL's own, or differs as is said; laws hold between
+// answers; what was wrong once is right.
 func TestTruth(t *testing.T) {
 	list := pairs(t)
 	t.Logf("seed %d", *seed)

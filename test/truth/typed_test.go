@@ -220,7 +220,8 @@ type given struct {
 	null     bool // it is NULL
 }
 
-// writer writes expressions of types over what is in scope. Constants that may be parameters stand as marks in what it writes.
+// writer writes expressions of types over what is in scope. Constants that may be parameters stand as marks in what it
+// writes.
 type writer struct {
 	dice
 	l     *language
@@ -397,7 +398,8 @@ func (w *writer) column(of ...sqlType) (string, sqlType) {
 	return w.scope[t][w.IntN(len(w.scope[t]))], t
 }
 
-// shallow is what a person writes: a column's text, or a column beside a constant. What hangs on a setting or on blanks shows in it as it is.
+// shallow is what a person writes: a column's text, or a column beside a constant. What hangs on a setting or on blanks
+// shows in it as it is.
 func (w *writer) shallow() (string, sqlType) {
 	texts := []sqlType{charType, charType, varcharType, textType}
 	dated := []sqlType{dateType, momentType, zonedType}
@@ -527,8 +529,9 @@ func (w *writer) call(p production, depth int) string {
 	return p.name + "(" + strings.Join(args, ", ") + ")"
 }
 
-// TestWrittenIsDrawn: each function and operator that dpproxy evaluates below the counts is drawn, but for those that hang on the clock; one that is
-// added to package scalar is drawn from then on, and arguments that mean something by their texts have a list here.
+// TestWrittenIsDrawn: each function and operator that dpproxy evaluates below the counts is drawn, but for those that
+// hang on the clock; one that is added to package scalar is drawn from then on, and arguments that mean something by
+// their texts have a list here.
 func TestWrittenIsDrawn(t *testing.T) {
 	l := written(t)
 	drawn := map[string]bool{"concat": true, "concat_ws": true} // of any number of any: joined

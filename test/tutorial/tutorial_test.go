@@ -1,5 +1,5 @@
-// Package tutorial does what docs/tutorial.md tells a newcomer to do, against a real PostgreSQL server and the real dpproxy, and holds what
-// comes of it against what the page shows.
+// Package tutorial does what docs/tutorial.md tells a newcomer to do, against a real PostgreSQL server and the real
+// dpproxy, and holds what comes of it against what the page shows.
 package tutorial
 
 import (
@@ -34,9 +34,9 @@ const (
 	proxy        = "127.0.0.1:6432"
 )
 
-// TestTutorial runs each command, edit and statement of the page in its order. Each must be answered, with what the page shows: the same
-// words, columns, groups and notices; numbers may differ, but where an answer tells its error, by no more than that explains.
-// With -update it writes what comes of them.
+// TestTutorial runs each command, edit and statement of the page in its order. Each must be answered, with what the
+// page shows: the same words, columns, groups and notices; numbers may differ, but where an answer tells its error, by
+// no more than that explains. With -update it writes what comes of them.
 func TestTutorial(t *testing.T) {
 	kit.Beside(t)
 	text, err := os.ReadFile(page)
@@ -127,7 +127,8 @@ func (n *newcomer) follow(text string) string {
 	return written.String()
 }
 
-// part does what one fenced part says. Each is of a kind that it knows, so that nothing stands in the page that was not tried.
+// part does what one fenced part says. Each is of a kind that it knows, so that nothing stands in the page that was not
+// tried.
 func (n *newcomer) part(kind string, lines []string) string {
 	n.t.Helper()
 	switch {
@@ -231,7 +232,8 @@ func (n *newcomer) stop() {
 	n.serving, n.psql = nil, nil
 }
 
-// edit makes the changes of policy.yaml that a part shows: a line that begins with - becomes the one that follows with +.
+// edit makes the changes of policy.yaml that a part shows: a line that begins with - becomes the one that follows with
+// +.
 func (n *newcomer) edit(lines []string) {
 	n.t.Helper()
 	path := filepath.Join(n.dir, "policy.yaml")
@@ -314,8 +316,9 @@ func split(line string) []string {
 	return list
 }
 
-// near tells whether two draws of one answer differ by no more than within; only counts the columns named, if any are. 4 half-widths of
-// 95 % are more than five standard deviations of a difference: fewer than one run in a million fails by chance for each cell.
+// near tells whether two draws of one answer differ by no more than within; only counts the columns named, if any are.
+// 4 half-widths of 95 % are more than five standard deviations of a difference: fewer than one run in a million fails
+// by chance for each cell.
 func near(page, now [][]string, within float64, only string) error {
 	if len(page) != len(now) || len(page) == 0 {
 		return fmt.Errorf("%d rows became %d", len(page)-1, len(now)-1)

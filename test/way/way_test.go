@@ -1,5 +1,5 @@
-// Package way finds by which files a statement goes through dpproxy: it builds the program with a call at the beginning of each function,
-// runs five statements, and writes into CONTRIBUTING.md what it passed, in order.
+// Package way finds by which files a statement goes through dpproxy: it builds the program with a call at the beginning
+// of each function, runs five statements, and writes into CONTRIBUTING.md what it passed, in order.
 package way
 
 import (
@@ -32,7 +32,8 @@ const (
 	first    = "proxy/query.go"
 )
 
-// statements are the five, each with one of its kind that is asked before, so that what is made once a process is made by then.
+// statements are the five, each with one of its kind that is asked before, so that what is made once a process is made
+// by then.
 var statements = []struct{ name, sql, before string }{
 	{"A count", "SELECT hiv, count(*) FROM people WHERE age >= 30 GROUP BY hiv ORDER BY 2 DESC",
 		"SELECT note, count(*) FROM people WHERE income >= 30000 GROUP BY note ORDER BY 2 DESC"},
@@ -62,10 +63,12 @@ type source struct {
 	of    map[string]int
 }
 
-// passed is a file that a statement passes: one of which a third, by its functions, has run. It is passed when the third is full.
+// passed is a file that a statement passes: one of which a third, by its functions, has run. It is passed when the
+// third is full.
 type passed struct{ stage, pkg, file string }
 
-// TestFiveStatements: each statement goes from package to package as CONTRIBUTING.md says, and comes back to none but where it says why.
+// TestFiveStatements: each statement goes from package to package as CONTRIBUTING.md says, and comes back to none but
+// where it says why.
 func TestFiveStatements(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program: left out by -short")
@@ -159,7 +162,8 @@ func visits(list []passed) map[string]int {
 	return times
 }
 
-// written is a way as CONTRIBUTING.md has it: what drives, and then each package that it calls, with those that this one calls.
+// written is a way as CONTRIBUTING.md has it: what drives, and then each package that it calls, with those that this
+// one calls.
 func written(list []passed) string {
 	var b strings.Builder
 	line := func(of []passed) {

@@ -9,8 +9,8 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 )
 
-// What constraints say of a column's values: CHECK (age >= 0 AND age <= 119) and CHECK (age BETWEEN 0 AND 119) are its ends,
-// CHECK (status IN ('new', 'paid')) its list. A condition that is not understood says nothing.
+// What constraints say of a column's values: CHECK (age >= 0 AND age <= 119) and CHECK (age BETWEEN 0 AND 119) are its
+// ends, CHECK (status IN ('new', 'paid')) its list. A condition that is not understood says nothing.
 
 // bounds are what is known of a column's values.
 type bounds struct {

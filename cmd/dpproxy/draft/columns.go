@@ -237,8 +237,8 @@ func ordered(low, high string) bool {
 	return okA && okZ && a.Cmp(z) < 0
 }
 
-// fit has the ends of a domain within its type and on its steps, which are made larger where there would be more cells than a domain has:
-// CHECK (price > 0.5 AND price < 50000000) of numeric(12,2) gives 0 to 50000000 in steps of 0.1.
+// fit has the ends of a domain within its type and on its steps, which are made larger where there would be more cells
+// than a domain has: CHECK (price > 0.5 AND price < 50000000) of numeric(12,2) gives 0 to 50000000 in steps of 0.1.
 func fit(c *Column, low, high, step string) (string, string, string) {
 	word, end, _ := strings.Cut(high, ": ")
 	a, z, s := new(big.Rat), new(big.Rat), new(big.Rat)

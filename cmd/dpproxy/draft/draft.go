@@ -385,8 +385,8 @@ func (d *drafter) warn(t *Table, text string) {
 	d.made.Warnings = append(d.made.Warnings, "table "+plainText(t.called+" "+text))
 }
 
-// plainText is text as it may stand in a comment or on a terminal: names are whatever somebody called something, and a line's end in one would
-// end the comment.
+// plainText is text as it may stand in a comment or on a terminal: names are whatever somebody called something, and a
+// line's end in one would end the comment.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

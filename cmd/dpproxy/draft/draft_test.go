@@ -17,7 +17,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestBounds: conditions as PostgreSQL prints them, and as people write comments. What is not understood bounds nothing.
+// TestBounds: conditions as PostgreSQL prints them, and as people write comments. What is not understood bounds
+// nothing.
 func TestBounds(t *testing.T) {
 	for condition, want := range map[string]bounds{
 		"((x >= 0) AND (x <= 119))":               {low: "0", high: "119"},
@@ -62,7 +63,8 @@ func people(name string) *Table {
 		Columns: []*Column{{Name: "id", Type: "integer"}, {Name: "email", Type: "text"}, {Name: "active", Type: "boolean"}}}
 }
 
-// TestDoubt: of two tables that look alike as people none is taken; the owner's word decides, and a name that is none is told.
+// TestDoubt: of two tables that look alike as people none is taken; the owner's word decides, and a name that is none
+// is told.
 func TestDoubt(t *testing.T) {
 	s := &Schema{Tables: []*Table{people("customers"), people("patients")}}
 	_, err := Write(s, Options{Dataset: "d"})

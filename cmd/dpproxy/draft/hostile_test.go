@@ -27,7 +27,8 @@ func columnsOf(names ...string) (list []*Column) {
 	return list
 }
 
-// keyed makes a table whose first column is its key, with a foreign key to the first column of another by each further name.
+// keyed makes a table whose first column is its key, with a foreign key to the first column of another by each further
+// name.
 func keyed(name string, columns []*Column, to map[string]*Table) *Table {
 	key := []string{columns[0].Name}
 	t := &Table{Schema: "public", Name: name, Primary: key, Unique: [][]string{key}, Columns: columns}
@@ -39,8 +40,8 @@ func keyed(name string, columns []*Column, to map[string]*Table) *Table {
 	return t
 }
 
-// TestHostileNames: whatever anything is called, a policy is written that loads, no name adds a table to it or makes one public, and nothing
-// is expanded; of the unit's own name it may be said that no policy can write it.
+// TestHostileNames: whatever anything is called, a policy is written that loads, no name adds a table to it or makes
+// one public, and nothing is expanded; of the unit's own name it may be said that no policy can write it.
 func TestHostileNames(t *testing.T) {
 	names := []string{"a\n      - {name: evil, source: public.evil, public: true, columns: [{name: x, type: integer}]}\n      #", "a\r      - {name: evil}", "a\u2028      - name: x", "a\u0085b", "a\u00a0b", "a # EDIT: x", `a"b`, `a'b`, "a: b",
 		"${HOME}", `a\nb`, "A.B", "a = b", "-", "~", "a, b", "{a}", "ünï", "a\tb", "x\x1b[31m", "e5", "1e5", "null", "a b", " a ", "SELECT", "*", "&a", "!!int", "%x", "@", "|", "> "}
@@ -100,8 +101,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestLookupsThatAreNone: tables that a private one leads to, or that lead to public ones, and that are about people by what no foreign key
-// says. None is public.
+// TestLookupsThatAreNone: tables that a private one leads to, or that lead to public ones, and that are about people by
+// what no foreign key says. None is public.
 func TestLookupsThatAreNone(t *testing.T) {
 	product := keyed("product", append(columnsOf("product_id"), &Column{Name: "title", Type: "text"}), nil)
 	for name, other := range map[string]*Table{
@@ -136,7 +137,8 @@ func TestLookupsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestLongerWays: where rows lead to a unit by a longer way too, which may be another one, the policy says what it takes for granted.
+// TestLongerWays: where rows lead to a unit by a longer way too, which may be another one, the policy says what it
+// takes for granted.
 func TestLongerWays(t *testing.T) {
 	unit := people("users")
 	thread := keyed("threads", columnsOf("id", "owner"), map[string]*Table{"owner": unit})
@@ -171,7 +173,8 @@ func TestTablesOfOneName(t *testing.T) {
 	}
 }
 
-// TestEndsThatFitNoDomain: what constraints say of numbers becomes a domain that the policy takes, which holds all that they let in.
+// TestEndsThatFitNoDomain: what constraints say of numbers becomes a domain that the policy takes, which holds all that
+// they let in.
 func TestEndsThatFitNoDomain(t *testing.T) {
 	for _, c := range []struct{ typ, check, want string }{
 		{"integer", "(x >= 0.5) AND (x < 120.5)", "min: 0, below: 121, step: 1"},
@@ -202,7 +205,8 @@ func TestEndsThatFitNoDomain(t *testing.T) {
 	}
 }
 
-// TestManyTables: of two thousand tables, each of which leads to two others, a policy is written, with circles and without.
+// TestManyTables: of two thousand tables, each of which leads to two others, a policy is written, with circles and
+// without.
 func TestManyTables(t *testing.T) {
 	for _, circle := range []bool{false, true} {
 		s := &Schema{Tables: []*Table{people("customers")}}

@@ -88,7 +88,8 @@ func (p *part) rest(parts []*part) {
 	}
 }
 
-// links tells whether a table says nothing but which rows of public tables belong together: film_category(film_id, category_id).
+// links tells whether a table says nothing but which rows of public tables belong together: film_category(film_id,
+// category_id).
 func (p *part) links(parts []*part) bool {
 	list := p.table.references()
 	for _, r := range list {
@@ -99,7 +100,8 @@ func (p *part) links(parts []*part) bool {
 			}
 		}
 	}
-	// Any other column says more: line(line_id, order_no, product_id → product) is a list of sales, of which no constraint says whose.
+	// Any other column says more: line(line_id, order_no, product_id → product) is a list of sales, of which no
+	// constraint says whose.
 	more := func(c *Column) bool {
 		return !upkeepWords.in(c.Name) && c.Name != p.table.key() && !slices.ContainsFunc(list, func(r reference) bool { return r.column == c.Name })
 	}
@@ -116,7 +118,8 @@ func (p *part) single(from []*part, by []reference) bool {
 	return false
 }
 
-// turn makes a table about people one that is read with the rows that lead to it, where that is one table by one column.
+// turn makes a table about people one that is read with the rows that lead to it, where that is one table by one
+// column.
 func (p *part) turn(from []*part, by []reference, about string) {
 	p.why = about
 	if len(from) == 1 && (from[0].role == unitTable || from[0].role == private && len(from[0].paths) == 1) {
@@ -126,7 +129,8 @@ func (p *part) turn(from []*part, by []reference, about string) {
 	}
 }
 
-// about says why a table is not public, and whether it is about people of another kind than the unit; "": nothing says so.
+// about says why a table is not public, and whether it is about people of another kind than the unit; "": nothing says
+// so.
 func (p *part) about() (why string, others bool) {
 	t := p.table
 	if people, why := peopled(t); people > 0 {

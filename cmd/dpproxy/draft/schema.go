@@ -1,6 +1,6 @@
 // Package draft writes a first policy from a database's schema, as its owner would who knows what a policy is: whom the
-// budget protects, how each table's rows lead to them, what is a public lookup table, what no analyst should see, and what
-// values a column may have. It reads names, types, constraints and comments, never a row.
+// budget protects, how each table's rows lead to them, what is a public lookup table, what no analyst should see, and
+// what values a column may have. It reads names, types, constraints and comments, never a row.
 //
 //	customer(customer_id, email, city)          the unit; email is left out
 //	orders(order_id, customer_id → customer)    private, its rows name their unit
@@ -21,7 +21,8 @@ type Schema struct {
 	Tables []*Table
 }
 
-// settle notes what is found of all tables together, before any is looked at. Foreign keys of which a policy cannot write a name are unsure.
+// settle notes what is found of all tables together, before any is looked at. Foreign keys of which a policy cannot
+// write a name are unsure.
 func (s *Schema) settle() {
 	names := map[string]int{}
 	for i, t := range s.Tables {
@@ -47,7 +48,8 @@ func (s *Schema) settle() {
 	}
 }
 
-// nameable tells whether a policy can write a name in a path, table.column = table.column, and a table's behind its schema.
+// nameable tells whether a policy can write a name in a path, table.column = table.column, and a table's behind its
+// schema.
 func nameable(name string) bool {
 	return !strings.ContainsAny(name, ".= ") && !strings.ContainsFunc(name, unprintable)
 }
@@ -167,9 +169,9 @@ func (t *Table) ofItself(column string) bool {
 	return false
 }
 
-// references are the columns of a table that name rows elsewhere. A foreign key of several columns gives those of its columns
-// whose counterpart names rows itself: returned(order_id, line_no) → lines(order_id, line_no), where lines.order_id →
-// orders.order_id, gives returned.order_id → orders.order_id.
+// references are the columns of a table that name rows elsewhere. A foreign key of several columns gives those of its
+// columns whose counterpart names rows itself: returned(order_id, line_no) → lines(order_id, line_no), where
+// lines.order_id → orders.order_id, gives returned.order_id → orders.order_id.
 func (t *Table) references() []reference {
 	if t.refs != nil {
 		return *t.refs

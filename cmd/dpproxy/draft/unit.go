@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The unit is the table of people that most tables lead to. People are told by what a table is called and by the columns that
-// only people have; how many tables lead there, along any number of foreign keys, decides among them.
+// The unit is the table of people that most tables lead to. People are told by what a table is called and by the
+// columns that only people have; how many tables lead there, along any number of foreign keys, decides among them.
 
 // Candidate is a table that may be whom the budget protects.
 type Candidate struct {
@@ -125,7 +125,8 @@ func reaching(s *Schema, to *Table) int {
 	return n
 }
 
-// paths are the references of a table that are the first of a shortest way to where distances lead, in the table's order.
+// paths are the references of a table that are the first of a shortest way to where distances lead, in the table's
+// order.
 func (t *Table) paths(distances []int) (best []reference) {
 	for _, r := range t.references() {
 		if n := distances[r.to.at]; n >= 0 && n == distances[t.at]-1 {

@@ -6,8 +6,9 @@ import (
 	"unicode"
 )
 
-// What a name says in English. A word decides nothing that matters alone: who is the unit is shown and may be overruled, what
-// looks personal or secret is left out, and a table is public only where nothing in it looks like it is about people.
+// What a name says in English. A word decides nothing that matters alone: who is the unit is shown and may be
+// overruled, what looks personal or secret is left out, and a table is public only where nothing in it looks like it is
+// about people.
 
 // words splits a name: "customerId", "customer_id" and "CUSTOMER_ID" are customer, id. Plurals lose their s.
 func words(name string) []string {
@@ -63,7 +64,8 @@ func (v vocabulary) in(name string) bool {
 	return slices.ContainsFunc(words(name), func(w string) bool { return v[w] })
 }
 
-// names tells whether the last word of a name is in the vocabulary: "home_address" is an address, "address_type" is a type.
+// names tells whether the last word of a name is in the vocabulary: "home_address" is an address, "address_type" is a
+// type.
 func (v vocabulary) names(name string) bool {
 	list := words(name)
 	return len(list) > 0 && v[list[len(list)-1]]

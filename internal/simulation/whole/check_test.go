@@ -10,8 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 )
 
-// check is invariant P4: the questions that a user has seen answered ≤ her charges ≤ the questions that she has sent, and
-// their sum is her balance, within her budget and, over all users, the cap; charges without a release ≤ questions astray.
+// check is invariant P4: the questions that a user has seen answered ≤ her charges ≤ the questions that she has sent,
+// and their sum is her balance, within her budget and, over all users, the cap; charges without a release ≤ questions
+// astray.
 func (w *world) check() {
 	for node := range nodes {
 		p := w.process(node)

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
-// stream is the chance of what begins now with a name and a measure. Sessions that one commit has answered go on at one moment,
-// and either may be first: what is drawn must not hang on that, so they have no stream in common.
+// stream is the chance of what begins now with a name and a measure. Sessions that one commit has answered go on at one
+// moment, and either may be first: what is drawn must not hang on that, so they have no stream in common.
 func stream(seed uint64, name string, digest ledger.Digest) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -25,7 +25,8 @@ func pause(rng *rand.Rand, most time.Duration) {
 	time.Sleep(time.Duration(1 + rng.Int64N(int64(most))))
 }
 
-// paced is the ledger as sessions have it: what waited for one thing, or failed at one moment, tries again at moments of its own.
+// paced is the ledger as sessions have it: what waited for one thing, or failed at one moment, tries again at moments
+// of its own.
 type paced struct {
 	ledger.Ledger
 	seed    uint64

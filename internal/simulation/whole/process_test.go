@@ -169,8 +169,8 @@ func (l *listener) cut() {
 	}
 }
 
-// database is a private database without rows: each answer is its noise. It takes its time, and its faults are the answer's
-// default, as the real ones' are.
+// database is a private database without rows: each answer is its noise. It takes its time, and its faults are the
+// answer's default, as the real ones' are.
 type database struct {
 	w        *world
 	admitted atomic.Int32 // statements

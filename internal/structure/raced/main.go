@@ -1,5 +1,6 @@
-// Command raced prints a pattern of the tests, of the directories that are named, that begin goroutines: by a go statement or a
-// method Go, in their own body or in that of a function of the package's tests that they call. `make race` runs these.
+// Command raced prints a pattern of the tests, of the directories that are named, that begin goroutines: by a go
+// statement or a method Go, in their own body or in that of a function of the package's tests that they call. `make
+// race` runs these.
 package main
 
 import (

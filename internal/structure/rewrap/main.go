@@ -1,7 +1,7 @@
-// Command rewrap breaks comment lines of Go files that are longer than 120 columns, without changing a word: the paragraph of such
-// a line is filled anew. Directives, code, lists and tables in comments stay as they are, and so do paragraphs of short lines.
-// With -trailing a comment behind code moves above a line that is too long with it. It writes the files that it is given, or those
-// of the directories.
+// Command rewrap breaks comment lines of Go files that are longer than 120 columns, without changing a word: the
+// paragraph of such a line is filled anew. Directives, code, lists and tables in comments stay as they are, and so do
+// paragraphs of short lines. With -trailing a comment behind code moves above a line that is too long with it. It
+// writes the files that it is given, or those of the directories.
 package main
 
 import (
@@ -155,7 +155,8 @@ var (
 	begins = regexp.MustCompile(`(?i)^([-*+•#|]+|\d+[.)]|\+build|nolint.*|go:.*|line|export|output:|unordered|deprecated:|//.*)$`)
 )
 
-// isText reports whether a line comment is a line of a paragraph: not empty, not indented, no directive, list, heading or table.
+// isText reports whether a line comment is a line of a paragraph: not empty, not indented, no directive, list, heading
+// or table.
 func isText(text string) bool {
 	return len(text) > 3 && strings.HasPrefix(text, "// ") && text[3] != ' ' && text[3] != '\t' && !strings.HasPrefix(text, "// +build") &&
 		!strings.HasPrefix(text, "// |") && !list.MatchString(text)
