@@ -19,8 +19,8 @@ import (
 type Backend interface {
 	// Dialect is the SQL that the backend speaks.
 	Dialect() dialect.Dialect
-	// Ready tells whether queries can be dispatched now, and whether the database would plan these ones, none of which
-	// it runs; its error is shown before any charge, without the database's text.
+	// Ready reports whether queries can be dispatched now, and whether the database would plan these ones, none of
+	// which it runs; its error is shown before any charge, without the database's text.
 	Ready(ctx context.Context, queries ...rewrite.Query) error
 	// Admit waits, before anything is charged, until the statement is one of at most three for each query that the
 	// database runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one
@@ -32,7 +32,7 @@ type Backend interface {
 	Admit(ctx context.Context, step time.Duration, of *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error)
 	// AsOf is the moment of the rows that are read by whoever is admitted now under a policy, as asOf is.
 	AsOf(of *policy.Policy) int64
-	// Slots is how many paid queries run at a time, and OnTimetable tells whether they run on a timetable with such a
+	// Slots is how many paid queries run at a time, and OnTimetable reports whether they run on a timetable with such a
 	// step.
 	Slots() int
 	OnTimetable(step time.Duration) bool
@@ -50,7 +50,7 @@ type Backend interface {
 	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
 	// Inspect compares a dataset of the policy with the database's schema, never with its rows, and returns findings in
-	// plain words: of the database's settings, too. For a policy that is not in force nothing hangs on it.
+	// plain words: of the database's settings, too. For a policy that is not in force nothing depends on it.
 	Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error)
 	// Adopt is told that a policy comes into force of which each dataset was inspected: Ready refuses from then on when
 	// what Inspect saw of these changes, and no longer when something else does.

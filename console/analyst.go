@@ -179,7 +179,7 @@ func (r *request) ask() {
 	r.show(http.StatusOK, "ask", "Ask", "ask", askView{Question: q, Price: &p})
 }
 
-// priced opens a session and asks it what a statement would cost; false: it was refused, and the page shows why.
+// priced opens a session and asks it what a statement would cost; false means it was refused, and the page shows why.
 func (r *request) priced(q question, settings map[string]string) (*talk, price, bool) {
 	t, err := converse(r.ctx, r.session.who.Dial(), r.user(), r.PathValue("dataset"), settings)
 	if err != nil {

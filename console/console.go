@@ -42,11 +42,11 @@ type Config struct {
 	Policy func() *policy.Policy
 	Books  Books
 	Health proxy.Health                              // nil: nothing is known of the parts
-	Alarms func() []Alarm                            // what the log warned of lately; nil: nothing is kept
+	Alarms func() []Alarm                            // what the log warned of lately; nil means nothing is kept
 	Check  func(text []byte) (*policy.Policy, error) // reads a proposed policy
 	Log    *slog.Logger
 
-	Statement func(ledger.Digest) string // the text of a charged statement, where it was kept; nil: none is
+	Statement func(ledger.Digest) string // the text of a charged statement, where it was kept; nil means none is
 }
 
 // Console serves the pages.

@@ -313,7 +313,7 @@ type alarmsView struct {
 	Parts  []partView
 	Alarms []Alarm
 	Kept   bool
-	Hidden bool // which lines there are may hang on rows: not for whoever has a budget
+	Hidden bool // which lines there are may depend on rows: not for whoever has a budget
 }
 
 type partView struct{ Name, Wrong, AsOf string }

@@ -161,7 +161,7 @@ func (s *session) lastUsed() time.Time {
 	return s.used
 }
 
-// over tells whether a session has been idle, or there, for too long. One that has a page under way is not idle.
+// over reports whether a session has been idle, or there, for too long. One that has a page under way is not idle.
 func (s *session) over(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,7 @@ type cell struct {
 // message is an error or a notice, as psql shows it.
 type message struct {
 	Severity, Code, Message, Detail, Hint string
-	Position                              int // in characters of what was asked, from 1; 0: none
+	Position                              int // in characters of what was asked, from 1; 0 means none
 }
 
 func (m *message) Error() string { return m.Message }

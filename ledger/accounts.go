@@ -51,10 +51,10 @@ func lostUnder(lost privacy.Cost, t DatasetTerms) privacy.Cost {
 	return repriced(accounting.Price(lost), DatasetTerms{Accountant: privacy.Pure, Neighbors: privacy.AddRemove}, t).Cost
 }
 
-// negative tells whether an amount is below zero in some unit.
+// negative reports whether an amount is below zero in some unit.
 func negative(c privacy.Cost) bool { return min(c.Epsilon.Micro(), c.Rho.Pico(), c.Delta.Atto()) < 0 }
 
-// free tells whether a cost names neither ε nor ρ.
+// free reports whether a cost names neither ε nor ρ.
 func free(c privacy.Cost) bool { return c.Epsilon.Micro() == 0 && c.Rho.Pico() == 0 }
 
 // rewriteAccounts makes a store's table equal to what the chain says, after rows that touch many accounts.

@@ -156,7 +156,7 @@ func TestRule8PathsStay(t *testing.T) {
 	verify(t, f)
 }
 
-// Rule 8: spending hangs on identities: names, base relations.
+// Rule 8: spending depends on identities: names, base relations.
 func TestRule8Identities(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})

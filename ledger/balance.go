@@ -23,7 +23,7 @@ func (b Balance) Left() privacy.Cost {
 	}
 }
 
-// Holds tells whether the user could pay a charge.
+// Holds reports whether the user could pay a charge.
 func (b Balance) Holds(c accounting.Charge) bool {
 	return holds(b.Limit, b.Spent, c) && (b.LifeLimit.IsZero() || holds(b.LifeLimit, b.LifeSpent, c))
 }

@@ -46,7 +46,7 @@ func (t *batch) next() int64 {
 	return t.begun.First + int64(len(t.rows))
 }
 
-// writes tells whether nobody else writes a chain until the batch ends; who writes chain 0 holds all.
+// writes reports whether nobody else writes a chain until the batch ends; who writes chain 0 holds all.
 func (t *batch) writes(chain int64) bool {
 	return t.begun.Chains == nil || slices.Contains(t.begun.Chains, chain)
 }

@@ -178,7 +178,7 @@ func flushes(b *testing.B, long time.Duration) float64 {
 	return float64(n) / time.Since(began).Seconds()
 }
 
-// simpleUpdate prepares pgbench's simple-update and returns what runs it with so many clients; nil: there is no
+// simpleUpdate prepares pgbench's simple-update and returns what runs it with so many clients; nil means there is no
 // pgbench.
 func simpleUpdate(b *testing.B) func(clients int) float64 {
 	s := pgServer(b)

@@ -17,10 +17,10 @@ type chargeBody struct {
 	kind, name, table string
 	cost              privacy.Cost
 	capped            bool  // a draw follows: the cap pays too
-	joins             int64 // the saved shared release that the user pays her share of; 0: a draw follows
+	joins             int64 // the saved shared release that the user pays her share of; 0 means a draw follows
 	ladder            Ladder
 	pool              privacy.Cost // what the cap pays, if it does
-	by                string       // of a group: the member who asked; empty: whose account it is
+	by                string       // of a group: the member who asked; empty means whose account it is
 }
 
 func (c *chargeBody) encode() []byte {
@@ -64,7 +64,7 @@ type saveBody struct {
 	noisy  Digest // SHA-256 of the stored observations
 	item   Item
 	family Digest // of a draw for several levels: which
-	of     int64  // the release on whose save this one was saved with it; 0: its own
+	of     int64  // the release on whose save this one was saved with it; 0 means its own
 }
 
 func (s *saveBody) encode() []byte {

@@ -90,8 +90,8 @@ type (
 		spec   string
 		noisy  Digest
 		family Digest   // the levels that it was drawn with; zero: it has none
-		of     int64    // the release on whose save these were saved; 0: its own
-		first  int64    // the release that its ladder began with; 0: none
+		of     int64    // the release on whose save these were saved; 0 means its own
+		first  int64    // the release that its ladder began with; 0 means none
 		topped bool     // rows are missing, of which one may have refined it: its ladder has no further level
 		grown  []growth // of a continual release, its steps
 	}

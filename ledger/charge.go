@@ -221,7 +221,7 @@ func (b *book) resolve(payer holderKey, it *Item, now int64) pendingCharge {
 	return p
 }
 
-// current tells whether a saved release is of the epoch in which it is asked for.
+// current reports whether a saved release is of the epoch in which it is asked for.
 func (r *record) current(it *Item, now int64) bool {
 	return it.Refresh == 0 || r.At.UnixNano()/int64(it.Refresh) == now/int64(it.Refresh)
 }
@@ -263,7 +263,7 @@ func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, pending []
 // otherwise: its epoch is over, or a ledger opened anew after a fault holds a save that had no acknowledgement.
 var errOutdated = errors.New("looked up too early")
 
-// outdated tells whether an item would be served otherwise now.
+// outdated reports whether an item would be served otherwise now.
 func (b *book) outdated(payer holderKey, p *pendingCharge, now int64) bool {
 	again := b.resolve(payer, p.item, now)
 	return again.free != 0 || again.joins != p.joins || again.key != p.key
@@ -339,7 +339,7 @@ func spentOf(key store.AccountKey) error {
 	return ErrExhausted
 }
 
-// capHolds tells whether the cap could pay for all items if each were drawn. A release that another analyst has had
+// capHolds reports whether the cap could pay for all items if each were drawn. A release that another analyst has had
 // drawn costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent,
 // what is still for sale would tell what others have chosen (privacy rule 1).
 func (b *book) capHolds(ds int64, all accounting.Charge, now int64) bool {

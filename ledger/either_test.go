@@ -150,7 +150,8 @@ func (w *eitherTwin) terms() DatasetTerms {
 	return d
 }
 
-// sums are what the payments of a user (empty: all) since a time come to, and whether an ε is known of all of them.
+// sums are what the payments of a user (empty means all) since a time come to, and whether an ε is known of all of
+// them.
 func (w *eitherTwin) sums(user string, since int64) (epsilons, rhos int64, known bool) {
 	known = true
 	for _, p := range w.paid {

@@ -24,7 +24,7 @@ import (
 type faulty struct {
 	vfs.VFSFilename
 	count atomic.Int64 // writes and flushes so far
-	from  atomic.Int64 // the first that fails; 0: none
+	from  atomic.Int64 // the first that fails; 0 means none
 	full  atomic.Bool  // fail with "no space", and writes only
 	once  atomic.Bool  // that one only: what a kernel does that reports a lost page once
 	after atomic.Bool  // fail after the work is done: an unknown outcome

@@ -159,7 +159,7 @@ func decodeGrowth(b []byte) (id int64, p mechanisms.Step, blob []byte, err error
 	return id, p, blob, d.End()
 }
 
-// checkGrowth tells whether a step follows what is known of its release, with as many observations as it adds.
+// checkGrowth reports whether a step follows what is known of its release, with as many observations as it adds.
 func (b *book) checkGrowth(ds int64, body []byte) error {
 	id, p, blob, err := decodeGrowth(body)
 	if err != nil {

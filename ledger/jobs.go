@@ -24,7 +24,7 @@ type job struct {
 	follows  bool  // has nothing to write: takes in what others have written
 	told     bool  // it came before the batch read what others have written
 	stepwise bool  // is done step by step, nothing presumed
-	ds       int64 // the dataset in whose chain it writes; 0: it writes in chain 0, or nobody knows yet
+	ds       int64 // the dataset in whose chain it writes; 0 means it writes in chain 0, or nobody knows yet
 	passed   int   // batches that have left it waiting, because another process wrote in its dataset
 	state    atomic.Int32
 	err      error
@@ -47,7 +47,7 @@ const patience = 15 * time.Second
 var errFrozen = fmt.Errorf("ledger: %w: %w", ErrUnavailable, deadline.ErrExceeded)
 
 // do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has
-// is waited for, because only its outcome tells whether it was charged. Where the disk freezes meanwhile nobody knows
+// is waited for, because only its outcome reports whether it was charged. Where the disk freezes meanwhile nobody knows
 // the outcome: a charge that turns out to be durable is spent, and what the job was to hand out is lost.
 func (f *keeper) do(ctx context.Context, j *job) error {
 	if f.opts.ReadOnly {

@@ -19,7 +19,7 @@ import (
 type Ladder struct {
 	Finest privacy.Epsilon // the level that was drawn first and stays sealed
 	Level  privacy.Epsilon // what was paid for the release and all that it refines
-	From   int64           // the release that it refines; 0: it was drawn of the data
+	From   int64           // the release that it refines; 0 means it was drawn of the data
 }
 
 // sound checks an item's ladder by itself.
@@ -59,7 +59,7 @@ func (b *book) climbs(payer holderKey, r Request, p *pendingCharge) error {
 	return b.refines(payer, p.item)
 }
 
-// refines tells whether an item may refine the release that it says: one that the user has paid for, that nobody has
+// refines reports whether an item may refine the release that it says: one that the user has paid for, that nobody has
 // refined, whose finest level is there, at the price of the difference.
 func (b *book) refines(payer holderKey, it *Item) error {
 	l, ds, user := it.Ladder, payer.ds, payer.user

@@ -69,7 +69,7 @@ type Item struct {
 	Spec      mechanisms.Spec
 	Described []byte        // the planner's description of the measure
 	Refresh   time.Duration // 0: the release never goes stale
-	AsOf      int64         // nanoseconds since 1970: of the snapshot whose rows are drawn from; 0: they are read live
+	AsOf      int64         // nanoseconds since 1970: of the snapshot whose rows are drawn from; 0 means they are read live
 	Ladder    Ladder
 	Levels    []mechanisms.Level // of a draw for several levels of trust, the finest first; Cost and Spec are one of them
 }
@@ -80,12 +80,12 @@ type Request struct {
 	Statement     Digest
 	Items         []Item
 	PolicyDigest  Digest
-	Since         int64 // releases of this number and later were not there when it was planned; 0: that is not known
+	Since         int64 // releases of this number and later were not there when it was planned; 0 means that is not known
 }
 
 // Outcome says, per item, what happened.
 type Outcome struct {
-	Receipt *Receipt     // set: the caller must execute, draw and Save; nil: the release is already saved
+	Receipt *Receipt     // set: the caller must execute, draw and Save; nil means the release is already saved
 	ID      int64        // of the saved release when Receipt is nil
 	Charged privacy.Cost // what this user paid now
 }
@@ -165,7 +165,7 @@ type Ledger interface {
 	// Follow takes in what other proxies have written to a shared ledger until now; of a ledger of one process there is
 	// nothing to take in.
 	Follow(ctx context.Context) error
-	// Shared tells whether other processes may write the ledger, so that there may be something to follow.
+	// Shared reports whether other processes may write the ledger, so that there may be something to follow.
 	Shared() bool
 	// Sound tells, by ErrUnavailable or what else is wrong, that nothing can be charged now, after trying to mend it.
 	Sound(ctx context.Context) error
@@ -180,7 +180,7 @@ type Ledger interface {
 	Balance(ctx context.Context, user, dataset string) (Balance, error)
 	Balances(ctx context.Context, dataset string) ([]Balance, error)
 	Cap(ctx context.Context, dataset string) (spent, limit privacy.Cost, err error)
-	// Charges returns the latest charges of a user (empty: of all users) in a dataset, newest first.
+	// Charges returns the latest charges of a user (empty means of all users) in a dataset, newest first.
 	Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error)
 	// Verify walks the hash chain, recomputes every account and compares every saved release, as they stand on disk.
 	Verify(ctx context.Context) (rows int64, err error)

@@ -144,7 +144,7 @@ func (b *book) outgrow(k holderKey, rec *record) {
 	}
 }
 
-// drawnWith tells whether two releases are levels of one draw or of one ladder.
+// drawnWith reports whether two releases are levels of one draw or of one ladder.
 func (r *record) drawnWith(o *record) bool {
 	if r.family == (Digest{}) {
 		return r.first != 0 && r.first == o.first
@@ -152,7 +152,7 @@ func (r *record) drawnWith(o *record) bool {
 	return r.family == o.family && r.root() == o.root()
 }
 
-// coarser tells whether of two levels the other is the finer one.
+// coarser reports whether of two levels the other is the finer one.
 func (r *record) coarser(o *record) bool {
 	if r.first != 0 {
 		return r.Item.Ladder.Level.Micro() < o.Item.Ladder.Level.Micro()

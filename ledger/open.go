@@ -25,7 +25,7 @@ type Options struct {
 	// ReadOnly opens beside the process that writes, for Balances, Cap, Charges, Verify and Backup. It shows the state
 	// at Open; whatever would write is refused.
 	ReadOnly bool
-	// Witness is the path of the witness file; empty: the ledger's path with "-witness" added. It is worth most on
+	// Witness is the path of the witness file; empty means the ledger's path with "-witness" added. It is worth most on
 	// another disk than the ledger's.
 	Witness string
 	// SyncWitness flushes the witness at each commit rather than each second, for a second flush a commit.
@@ -38,10 +38,10 @@ type Options struct {
 	// VouchForLedger opens a ledger whose witness is lost without forfeits: the operator vouches, in a row of the
 	// chain, that no charge is missing. It does not help against a witness that says otherwise.
 	VouchForLedger bool
-	// CacheBytes bounds the saved releases kept decoded in memory; 0: 256 MiB.
+	// CacheBytes bounds the saved releases kept decoded in memory; 0 means 256 MiB.
 	CacheBytes int64
 
-	// Disk is where the files are; nil: the operating system's.
+	// Disk is where the files are; nil means the operating system's.
 	Disk store.Disk
 
 	// DataRoles are the PostgreSQL roles under which the private database and the sandbox are asked. A ledger in
@@ -51,7 +51,7 @@ type Options struct {
 	oneChain bool // tests: a new ledger is made as programs before ADR 148 did
 
 	site  store.Site    // tests: where the ledger lies, in place of what the URL says
-	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
+	again time.Duration // tests: how long to wait after a fault; 0 means reopenNotSoon
 }
 
 // keeper is a Ledger on one site: it keeps the book, has the rows written, and the witness told.
@@ -64,7 +64,7 @@ type keeper struct {
 
 	mu    sync.RWMutex          // guards book, which the writer alone changes
 	book  *book                 // what is durable, and so may be told
-	fault atomic.Pointer[error] // why the ledger is not available; nil: it is
+	fault atomic.Pointer[error] // why the ledger is not available; nil means it is
 
 	// the writer's own
 	ahead     *book       // what it decides on: the book, and what other proxies have written since; the same one while that is nothing

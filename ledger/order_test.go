@@ -6,7 +6,7 @@ import (
 )
 
 // TestWriterDrawsNoLots: of an end, a rest and a job that all wait the writer takes the end, then the rest, then the
-// job, each time; and after the end no job is queued. A replay of a simulated seed hangs on that.
+// job, each time; and after the end no job is queued. A replay of a simulated seed depends on that.
 func TestWriterDrawsNoLots(t *testing.T) {
 	f := &keeper{queue: make(chan *job, 1), closing: make(chan struct{}), stopped: make(chan struct{})}
 	for range 64 {

@@ -33,7 +33,7 @@ type Receipt struct {
 	state  atomic.Int32    // 0: invalid
 }
 
-// Levels are those that must be drawn together, the finest first; none: one release is drawn.
+// Levels are those that must be drawn together, the finest first; none means one release is drawn.
 func (r *Receipt) Levels() []mechanisms.Level { return r.item.Levels }
 
 // Spend uses the receipt up for the measure of that digest. It fails on a zero, spent or foreign receipt.

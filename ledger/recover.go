@@ -251,7 +251,7 @@ func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	return b, nil
 }
 
-// errBehind tells whether the chains of b lack the row that one of them ended with at a mark.
+// errBehind reports whether the chains of b lack the row that one of them ended with at a mark.
 func errBehind(b *book, m mark) error {
 	if m.name != b.name {
 		return fmt.Errorf("%w: the witness is another ledger's", ErrRollback)

@@ -51,7 +51,7 @@ type claimed struct {
 
 type leased struct{ id, fence int64 }
 
-// shared tells whether other processes may write the ledger.
+// shared reports whether other processes may write the ledger.
 func (f *keeper) shared() bool { return f.site.Shared() }
 
 // Shared is Ledger's.
@@ -242,7 +242,7 @@ func (t *batch) claim(ds int64, key store.Key) (fence int64, err error) {
 	return fence, nil
 }
 
-// holds tells whether a claim is still this process's.
+// holds reports whether a claim is still this process's.
 func (t *batch) holds(key store.Key, fence int64) (bool, error) {
 	if s, ok := t.store.(store.Shared); ok {
 		return s.Holds(key, fence)
@@ -364,7 +364,7 @@ func (f *keeper) lease(t *batch, ds, id int64) error {
 	return nil
 }
 
-// datasetOf is the dataset of a release; 0: it is not known yet.
+// datasetOf is the dataset of a release; 0 means it is not known yet.
 func (f *keeper) datasetOf(id int64) int64 {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

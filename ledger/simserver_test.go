@@ -73,7 +73,7 @@ func (v *simServer) restart(rng *random.Rand) {
 // flush makes all that was committed durable. The server's mutex is held.
 func (v *simServer) flush() { v.since = []simState{v.state} }
 
-// early tells whether something is committed that is not flushed.
+// early reports whether something is committed that is not flushed.
 func (v *simServer) early() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -154,7 +154,7 @@ type simStore struct {
 
 	presumes, refuted bool // of the batch under way
 
-	stand     []chain.Head // where it presumes the chains to end, chain 0 first; nil: it has asked
+	stand     []chain.Head // where it presumes the chains to end, chain 0 first; nil means it has asked
 	next, end int64        // numbers that no batch has had
 	told      time.Time
 }
@@ -326,8 +326,8 @@ func (s *simStore) BeginPresuming(all chain.Head, chains []chain.Head, within ti
 	return b, true
 }
 
-// stands tells whether the chains end where the batch has presumed, and nobody has or waits for one. The server's mutex
-// is held.
+// stands reports whether the chains end where the batch has presumed, and nobody has or waits for one. The server's
+// mutex is held.
 func (s *simStore) stands() bool {
 	v := s.site.server
 	for i, h := range s.stand {

@@ -240,7 +240,7 @@ func (b *book) hand(ds int64, m move) {
 	}
 }
 
-// of tells whether an account was charged for what is being drawn.
+// of reports whether an account was charged for what is being drawn.
 func (o openCharge) of(account string) bool {
 	return o.user == account || slices.Contains(o.also, account)
 }

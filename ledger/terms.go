@@ -157,7 +157,7 @@ func (b *book) regrant(key store.AccountKey, a store.Account, old DatasetTerms, 
 	b.accounts[key] = a.Limited(b.limit(key))
 }
 
-// change tells whether privacy rule 8 lets terms follow those of d.
+// change reports whether privacy rule 8 lets terms follow those of d.
 func (d *dataset) change(t DatasetTerms) error {
 	if !d.charged {
 		return nil

@@ -35,12 +35,12 @@ type witness struct {
 // mark is one state of the ledger.
 type mark struct {
 	name Digest
-	ends []end // of all its chains, chain 0 first; none: there is no mark
+	ends []end // of all its chains, chain 0 first; none means there is no mark
 }
 
 // end is where a chain ends, and what was charged in its dataset until then; with chain 0, in all. at is the time of
-// the last row among these, of which chain 0 has some (who changes groups charges them); 0: the mark was written by a
-// program that did not note it.
+// the last row among these, of which chain 0 has some (who changes groups charges them); 0 means the mark was written
+// by a program that did not note it.
 type end struct {
 	chain, seq int64
 	hash       Digest
@@ -62,7 +62,7 @@ func markOf(b *book) mark {
 	return m
 }
 
-// of tells whether a chain of b ends there.
+// of reports whether a chain of b ends there.
 func (e end) of(b *book) bool {
 	h := b.links.Head(e.chain)
 	return h.Chain == e.chain && h.Seq == e.seq && h.Hash == e.hash

@@ -81,7 +81,8 @@ func (f *keeper) beginPresuming() (store.Begun, bool) {
 	return s.BeginPresuming(links.Head(0), heads, rivalry)
 }
 
-// rivalled tells whether another process may be about to write in a dataset's chain, or it is not known whose that is.
+// rivalled reports whether another process may be about to write in a dataset's chain, or it is not known whose that
+// is.
 func (f *keeper) rivalled(ds int64) bool {
 	return ds == 0 || !f.ahead.links.Split() || f.ahead.links.Head(ds).Chain != ds || time.Since(f.sharing.rivals[ds]) < rivalry
 }
@@ -176,7 +177,7 @@ func (f *keeper) ready() error {
 	return nil
 }
 
-// Sound is described at Ledger. A job that writes nothing has the writer find out, and open the ledger again after a
+// Sound: see Ledger. A job that writes nothing has the writer find out, and open the ledger again after a
 // fault, if it can.
 func (f *keeper) Sound(ctx context.Context) error {
 	err := f.Follow(ctx)
@@ -300,7 +301,7 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 	return f.show(t.rows)
 }
 
-// contested tells whether another process waits for a chain of the batch's, as far as is known.
+// contested reports whether another process waits for a chain of the batch's, as far as is known.
 func (f *keeper) contested(t *batch) bool {
 	return slices.ContainsFunc(t.begun.Chains, func(ds int64) bool { return time.Since(f.sharing.rivals[ds]) < rivalry })
 }

@@ -35,7 +35,7 @@ type Choice struct {
 	Blocks  []Block // the groups, in order; of Popular and Dearest one block of one group
 	Shares  []Share // Quantiles: which, by place in the observations
 	Most    int     // of the others: how many are chosen
-	Weights []int64 // Dearest: of the candidates; Popular: of the counters, nil: 1
+	Weights []int64 // Dearest: of the candidates; Popular: of the counters, nil means 1
 	From    []int64 // Dearest: the first cell that counts, by candidate
 	Each    Contribution
 	Cost    privacy.Cost // of the choice in one group, for the contribution Each
@@ -152,7 +152,7 @@ func (ch *Choice) choosers() ([]chooser, error) {
 
 // chooser chooses in one group: how far, in rows, what it chooses is off at most, but with probability alpha.
 type chooser struct {
-	spread int64 // of the scores; 0: of quantiles
+	spread int64 // of the scores; 0 means of quantiles
 	choose func(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[[]int], error)
 	bound  func(alpha noise.Probability) float64
 	name   string

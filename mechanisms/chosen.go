@@ -57,7 +57,7 @@ func (s Spec) ExpectedRank(rows int64) float64 {
 	return choosers[0].mean(quantiles.ExpectedRows(rows))
 }
 
-// PreferPrefixes tells whether quantiles read from prefix sums with such a variance on average are expected to be
+// PreferPrefixes reports whether quantiles read from prefix sums with such a variance on average are expected to be
 // nearer.
 func (s Spec) PreferPrefixes(rows int64, variance float64) bool {
 	choosers, err := s.choosers()

@@ -48,5 +48,5 @@ func (b Bound) extremes() (large, small int64) {
 	return max(up, down), min(up, down)
 }
 
-// signed tells whether a sum can be below 0.
+// signed reports whether a sum can be below 0.
 func (b Bound) signed() bool { return b.Low < 0 }

@@ -258,7 +258,7 @@ func (s Spec) Variance(spans []Span) float64 {
 	return float64(countOf(spans)) * s.unitVariance()
 }
 
-// Reads tells whether sums of cells that some of a cube's attributes decide can be read from a release.
+// Reads reports whether sums of cells that some of a cube's attributes decide can be read from a release.
 func (s Spec) Reads(attributes []int) bool {
 	if Is[*Choice](s) {
 		return false

@@ -62,14 +62,14 @@ func NewDiscovery(c Contribution, cost privacy.Cost) (Discovery, error) {
 	return Discovery{rule, guard}, err
 }
 
-// Valid tells whether d was made by NewDiscovery.
+// Valid reports whether d was made by NewDiscovery.
 func (d Discovery) Valid() bool { return d.rule.Valid() }
 
 // Threshold is the noisy number of units from which on a key is shown, Half the true number from which on it is with
 // probability one half.
 func (d Discovery) Threshold() int64 { return d.rule.Threshold() }
 
-// Half is described at Threshold.
+// Half: see Threshold.
 func (d Discovery) Half() int64 { return d.rule.Half() }
 
 // Noise names the rule's noise.

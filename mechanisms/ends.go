@@ -21,7 +21,7 @@ import (
 // Neighbours. As everywhere: one unit's rows are absent (add-remove) or different (replace-one).
 //
 // Sensitivity. The histogram counts one row of each unit (its Contribution has one row): 1 and 1, or 2 and √2 under
-// replace-one. Cells hang on the column's type alone (policy.Ladder), never on the rows.
+// replace-one. Cells depend on the column's type alone (policy.Ladder), never on the rows.
 //
 // Theorem. Let V be the cells of values, F the windows of 1, 2, 4, … neighbouring cells of V, and w(L) the half-width
 // of a sum of L cells at the confidence 1 − β/|F|. A window shows when its noisy sum is above w(L), and above what is
@@ -64,7 +64,7 @@ type Ends struct {
 	Shows                int64 // from how many units on one cell shows
 }
 
-// Found tells whether anything shows.
+// Found reports whether anything shows.
 func (e Ends) Found() bool { return e.From < e.To }
 
 // ReadEnds finds the ends of the first values cells of a histogram. Ignored units beyond an end are no reason to move

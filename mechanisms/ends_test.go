@@ -38,7 +38,7 @@ func total(counts []int64) (n int64) {
 	return n
 }
 
-// wrong says which of the claims of an answer does not hold; empty: none.
+// wrong says which of the claims of an answer does not hold; empty means none.
 func (e Ends) wrong(truth []int64) string {
 	if !e.Found() {
 		return ""

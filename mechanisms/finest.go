@@ -20,7 +20,7 @@ type Finest struct {
 	values privacy.Sensitive[[]int64]
 }
 
-// Valid tells whether f was drawn or loaded.
+// Valid reports whether f was drawn or loaded.
 func (f Finest) Valid() bool { return f.values.Valid() }
 
 // MaxRefined bounds the observations of a release that can be refined, since all of the finest level is kept.
@@ -52,7 +52,7 @@ func (s Spec) noises() []Noise {
 	return out
 }
 
-// Refinable tells whether spec can be the level of a ladder that a release by held is refined to, towards finest.
+// Refinable reports whether spec can be the level of a ladder that a release by held is refined to, towards finest.
 func (s Spec) Refinable(held, finest Spec) bool {
 	a, b, c := held.noises(), s.noises(), finest.noises()
 	if len(a) != len(b) || len(b) != len(c) {

@@ -28,7 +28,7 @@ type Kind interface {
 	hasNoise() bool
 }
 
-// Is tells whether a Spec is of a kind.
+// Is reports whether a Spec is of a kind.
 func Is[K Kind](s Spec) bool {
 	_, is := s.Kind.(K)
 	return is
@@ -39,7 +39,7 @@ func (s Spec) String() string {
 	return fmt.Sprintf("%d counters of %d cells: %T%+v", s.Counters, s.Cells, s.Kind, s.Kind)
 }
 
-// HasNoise tells whether what is released is drawn at random: each counter has noise, or what it is drawn for has a
+// HasNoise reports whether what is released is drawn at random: each counter has noise, or what it is drawn for has a
 // cost.
 func (s Spec) HasNoise() bool { return s.Kind != nil && s.Kind.hasNoise() }
 

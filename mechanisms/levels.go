@@ -57,7 +57,7 @@ func Levels(spec Spec, costs []privacy.Cost) ([]Level, error) {
 	return levels, nil
 }
 
-// harmless tells whether noise whose law differs by so much costs less than the slack more than its ρ.
+// harmless reports whether noise whose law differs by so much costs less than the slack more than its ρ.
 func harmless(h float64, rho privacy.Rho) bool {
 	return h == 0 || 2*math.Sqrt2*math.Sqrt(rho.Float())*h+2*h*h < .1*slack*1e-12
 }

@@ -33,7 +33,7 @@ const (
 type Strategy struct {
 	Kind          StrategyKind
 	Radices       []int   // Tree: the branching factors from the root down; their product is at least the number of cells. Marginals: the attributes' cells; see ranges.Description for others
-	Weights       []int64 // Tree: what each level's sums are multiplied by; nil: nothing
+	Weights       []int64 // Tree: what each level's sums are multiplied by; nil means nothing
 	Bits, Version int     // of the others, see ranges.Description
 	Matrix        []int64
 	Marginals     []ranges.Marginal    // Marginals: what is observed

@@ -205,7 +205,7 @@ func smallRows(cells, queries int) int64 {
 	return max(rows, 1)
 }
 
-// CanRelease tells whether the rows can be made: it plans the release, without data.
+// CanRelease reports whether the rows can be made: it plans the release, without data.
 func (y *Synthetic) CanRelease(cells int) error {
 	key := fmt.Sprintf("%+v", *y)
 	if known, ok := plannedRows.Load(key); ok {

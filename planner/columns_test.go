@@ -84,7 +84,7 @@ func TestComparisonsOfColumns(t *testing.T) {
 	}
 }
 
-// holdsOnRows compares a condition with what it is lowered to; false: it is not.
+// holdsOnRows compares a condition with what it is lowered to; false means it is not.
 func holdsOnRows(t *testing.T, r *rand.Rand, c reuse.Context, text string, sums *int) bool {
 	table := c.Dataset.Tables[0]
 	env := scalar.Env{Now: c.Now, Zone: c.Settings.Zone}

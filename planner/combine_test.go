@@ -38,7 +38,7 @@ func TestCombined(t *testing.T) {
 		name  string
 		held  []string // at a cost of 0.1 each
 		asked string   // at 0.01
-		reads string   // of the first row; empty: it is bought
+		reads string   // of the first row; empty means it is bought
 	}{
 		{"complement", []string{"SELECT count(*) FROM people", "SELECT count(*) FROM people WHERE kids < 3"}, "SELECT count(*) FROM people WHERE (kids < 3) IS NOT TRUE",
 			"all of count people − all of count people: kids"},

@@ -14,9 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. Where
-// only the sandbox knows types of the outer query, or of a sub-query that is answered first, ask is true: describe
-// Build(nil parameters), whose columns are the answer's if Columns is nil.
+// Describe infers the parameter types (given ones win; 0 means infer) and the answer's columns of a Select or Explain.
+// Where only the sandbox knows types of the outer query, or of a sub-query that is answered first, ask is true:
+// describe Build(nil parameters), whose columns are the answer's if Columns is nil.
 func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.Description, ask bool, refusal *refuse.Refusal) {
 	c = c.Limited()
 	defer c.Stopped(&refusal)

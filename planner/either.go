@@ -61,7 +61,7 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	return plan, nil
 }
 
-// beginsFree tells whether all that is answered first of a plan is held: what is left of it to buy is known, and
+// beginsFree reports whether all that is answered first of a plan is held: what is left of it to buy is known, and
 // compared, once it is answered.
 func beginsFree(p *plans.Plan) bool {
 	first := p.Inmost()
@@ -69,7 +69,7 @@ func beginsFree(p *plans.Plan) bool {
 	return slices.ContainsFunc(first, func(in *plans.Inner) bool { return in.Plan.Private() }) && !slices.ContainsFunc(first, dear)
 }
 
-// declares tells whether a plan buys a release that the policy declares.
+// declares reports whether a plan buys a release that the policy declares.
 func declares(p *plans.Plan) bool {
 	return slices.ContainsFunc(p.Measures, func(m *plans.Measure) bool { return m.Declared != nil && !m.Held })
 }

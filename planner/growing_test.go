@@ -84,7 +84,7 @@ func mustBuild(t testing.TB, c reuse.Context, sql string) *plans.Plan {
 	return p
 }
 
-// left tells whether a plan notes that days from that one on are left out.
+// left reports whether a plan notes that days from that one on are left out.
 func left(p *plans.Plan, day string) bool {
 	return slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, day+" or later are left out") })
 }

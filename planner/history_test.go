@@ -154,7 +154,7 @@ func (d *drawer) counts(t *policy.Table, as string) string {
 	return strings.Join(items, ", ")
 }
 
-// key is a group key over a table's columns, with the comma or words before it; empty: there is none.
+// key is a group key over a table's columns, with the comma or words before it; empty means there is none.
 func (d *drawer) key(t *policy.Table, as string) string {
 	c := t.Columns[d.Intn(len(t.Columns))]
 	return d.one("", "", "", as+c.Name, as+c.Name, "("+d.condition(t, as, 0)+")")
@@ -245,7 +245,7 @@ func (r *tableRows) truth(t *testing.T, p *plans.Plan) [][][]int64 {
 	return out
 }
 
-// planOf plans a statement; nil: it is refused.
+// planOf plans a statement; nil means it is refused.
 func planOf(t *testing.T, c reuse.Context, sql string) *plans.Plan {
 	t.Helper()
 	list, refusal := parse.Parse(sql)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestPartsOfAStatement: a statement with sub-queries that are answered first costs no more than it may, round after
-// round, whatever was released of them; what each round is planned at does not hang on what is held; and asked again
+// round, whatever was released of them; what each round is planned at does not depend on what is held; and asked again
 // nothing is bought.
 func TestPartsOfAStatement(t *testing.T) {
 	average := policy.NewNumeric(3999, 2)

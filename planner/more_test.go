@@ -157,8 +157,9 @@ func (a lawAnswer) widest() float64 {
 	return most
 }
 
-// wider is where one answer has a wider bar than another, or lacks; empty: nowhere. Several questions of a statement
-// share its ε, and of those that are held for less one may be bought, so that of these the widest bar is looked at.
+// wider is where one answer has a wider bar than another, or lacks; empty means nowhere. Several questions of a
+// statement share its ε, and of those that are held for less one may be bought, so that of these the widest bar is
+// looked at.
 func (a lawAnswer) wider(than lawAnswer) string {
 	switch {
 	case than.refusal != nil:

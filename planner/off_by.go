@@ -93,9 +93,9 @@ type observed struct {
 	mechanisms.Weighted
 }
 
-// addedUp are parts of which no two have cells of one counter in common; false: some have, of a release whose cells are
-// not observed one by one. The weights of a cell that several have add up, as in count(*) - count(*) FILTER (WHERE p),
-// which counts where p does not hold.
+// addedUp are parts of which no two have cells of one counter in common; false means some have, of a release whose
+// cells are not observed one by one. The weights of a cell that several have add up, as in count(*) - count(*) FILTER
+// (WHERE p), which counts where p does not hold.
 func addedUp(parts []observed) (out []mechanisms.Weighted, ok bool) {
 	for len(parts) > 0 {
 		first := parts[0]

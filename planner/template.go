@@ -55,7 +55,7 @@ type Template struct {
 	most   float64 // the variance above which a count may be more exact
 }
 
-// unnumbered is a leaf's own text without the numbers of its statement; false: they do not stand in it as in the
+// unnumbered is a leaf's own text without the numbers of its statement; false means they do not stand in it as in the
 // statement.
 func unnumbered(sql string, l *parse.Lifted) (string, bool) {
 	if !l.Numbers() {
@@ -118,7 +118,7 @@ func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse
 	return t
 }
 
-// readAlone tells whether a measure is a release that is all that is held over its table, and stays as it is.
+// readAlone reports whether a measure is a release that is all that is held over its table, and stays as it is.
 func readAlone(m *plans.Measure, held reuse.Holdings) bool {
 	if !m.Held || m.Continual != nil || m.Window != nil || m.Open != nil || m.Kind != "range" || m.Declared != nil && m.Declared.Refresh > 0 || !mechanisms.Is[*mechanisms.Counts](m.Spec) {
 		return false
@@ -131,7 +131,7 @@ func readAlone(m *plans.Measure, held reuse.Holdings) bool {
 	return sole && id == m.HeldID
 }
 
-// soleRun is how the one count of a plan is read; nil: there is more.
+// soleRun is how the one count of a plan is read; nil means there is more.
 func soleRun(p *plans.Plan) *plans.Run {
 	if len(p.Leaves) != 1 || len(p.Columns) != 1 || p.Columns[0].Error == nil || p.Columns[0].Off != nil {
 		return nil
@@ -147,12 +147,12 @@ func soleRun(p *plans.Plan) *plans.Run {
 	return run
 }
 
-// Plan is the plan of a statement of the template's text; nil: it is to be built.
+// Plan is the plan of a statement of the template's text; nil means it is to be built.
 func (t *Template) Plan(l parse.Lifted) *plans.Plan {
 	return t.plan(l, func(cells []mechanisms.Span) (mechanisms.Error, bool) { return t.errors.Of(cells), true })
 }
 
-// Quick is Plan where that takes microseconds; nil: it may take longer, or is to be built.
+// Quick is Plan where that takes microseconds; nil means it may take longer, or is to be built.
 func (t *Template) Quick(l parse.Lifted) *plans.Plan { return t.plan(l, t.errors.Quick) }
 
 func (t *Template) plan(l parse.Lifted, errorOf func(cells []mechanisms.Span) (mechanisms.Error, bool)) *plans.Plan {
@@ -185,7 +185,7 @@ type rangeEnds struct {
 	above, less bool
 }
 
-// cells are those of the range; false: they are not all inner ones, or none.
+// cells are those of the range; false means they are not all inner ones, or none.
 func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
 	if len(params) != r.params {
 		return mechanisms.Span{}, false

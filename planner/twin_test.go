@@ -104,7 +104,7 @@ func holdsOn(t *testing.T, p predicate.Pred, row scalar.Row, at map[*policy.Colu
 	return false
 }
 
-// unitsOf is a value as sums add it up; nil: it is NULL.
+// unitsOf is a value as sums add it up; nil means it is NULL.
 func unitsOf(v policy.Value) *big.Rat {
 	switch v.(type) {
 	case nil:

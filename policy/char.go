@@ -22,7 +22,7 @@ const maxChar = 10485760
 // CharTypmod is the modifier of char(n), and CharLength the n of a modifier, 0 where it has none.
 func CharTypmod(n int) int32 { return int32(n) + 4 }
 
-// CharLength is described at CharTypmod.
+// CharLength: see CharTypmod.
 func CharLength(typmod int32) int { return int(max(typmod-4, 0)) }
 
 // Become makes c a column of a type that something is shown with, which may be a char; its values are without their

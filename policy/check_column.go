@@ -167,7 +167,7 @@ func hide(col *Column, f *columnT, at place) {
 	}
 }
 
-// asked tells whether extremes are answered.
+// asked reports whether extremes are answered.
 func (e extremesT) asked() bool { return e != "" && e != "false" }
 
 func (f *domainT) empty() bool {
@@ -208,7 +208,7 @@ func domain(col *Column, f *domainT, at place) *Domain {
 	return d
 }
 
-// end reads where an ordered domain ends: at max, which is in it, or before below (nil: max is given).
+// end reads where an ordered domain ends: at max, which is in it, or before below (nil means max is given).
 func end(col *Column, f *domainT, here place) (most, beyond Value, ok bool) {
 	if f.Below == "" {
 		most, ok = bound(col.Type, f.Max, here, "max")

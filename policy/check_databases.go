@@ -55,17 +55,17 @@ func (c *checker) backend(b *backendT, at place) {
 	}
 }
 
-// embedded tells whether the backend is DuckDB.
+// embedded reports whether the backend is DuckDB.
 func (c *checker) embedded() bool { return strings.HasPrefix(c.policy.Backend.URL, "duckdb:") }
 
-// MySQL tells whether the private rows are in MySQL or MariaDB.
+// MySQL reports whether the private rows are in MySQL or MariaDB.
 func (b Backend) MySQL() bool { return strings.HasPrefix(b.URL, mysqlScheme) }
 
-// Spark tells whether the private rows are behind Spark's Thrift server.
+// Spark reports whether the private rows are behind Spark's Thrift server.
 func (b Backend) Spark() bool { return strings.HasPrefix(b.URL, sparkScheme) }
 
-// Folds tells whether the database may take names for one that differ by case alone: DuckDB and Spark do, and MySQL of
-// columns, and on some systems of tables.
+// Folds reports whether the database may take names for one that differ by case alone: DuckDB and Spark do, and MySQL
+// of columns, and on some systems of tables.
 func (b Backend) Folds() bool { return strings.HasPrefix(b.URL, "duckdb:") || b.MySQL() || b.Spark() }
 
 const (
@@ -195,7 +195,7 @@ func (c *checker) twin(text string, at place) {
 	}
 }
 
-// sameServer tells whether two URLs name one host and port.
+// sameServer reports whether two URLs name one host and port.
 func sameServer(a, b *url.URL) bool {
 	address := func(u *url.URL) string {
 		host, port := u.Hostname(), u.Port()

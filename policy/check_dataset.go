@@ -79,7 +79,7 @@ func privateTables(f *datasetT) []string {
 	return names
 }
 
-// names tells whether a text such as the table of a unit's key means the table that the policy lists under that name.
+// names reports whether a text such as the table of a unit's key means the table that the policy lists under that name.
 func names(text, listed string) bool {
 	schema, name, qualified := strings.Cut(listed, ".")
 	if !qualified {
@@ -151,7 +151,7 @@ func reference(text string, at place, what string) (table, column string) {
 	return text[:dot], text[dot+1:]
 }
 
-// findsKeys tells whether some question of a dataset may find keys, and so spend δ.
+// findsKeys reports whether some question of a dataset may find keys, and so spend δ.
 func findsKeys(f *datasetT) bool {
 	return f.Large == "threshold" || slices.ContainsFunc(f.Tables, func(t tableT) bool {
 		return slices.ContainsFunc(t.Columns, func(c columnT) bool { return c.Keys == "discover" })

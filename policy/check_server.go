@@ -237,7 +237,7 @@ func checkAddress(address string, at place, what string) bool {
 	return true
 }
 
-// loopback tells whether only this machine can reach an address.
+// loopback reports whether only this machine can reach an address.
 func loopback(address string) bool {
 	host := address[:max(strings.LastIndexByte(address, ':'), 0)]
 	if host == "localhost" || host == "[::1]" {

@@ -85,7 +85,7 @@ func (c *checker) onePath(d *Dataset) {
 	}
 }
 
-// samePath tells whether the rows of two tables over one relation name their units alike.
+// samePath reports whether the rows of two tables over one relation name their units alike.
 func (c *checker) samePath(a, b *Table) bool {
 	if a.Via == nil || b.Via == nil {
 		return a.Via == nil && b.Via == nil && c.sameName(a.UnitColumn, b.UnitColumn)
@@ -150,7 +150,7 @@ func (t *Table) sourceKey(source string) *Column {
 	return nil
 }
 
-// Comparable tells whether join keys may be compared: both name units, one leads to the other, or both are declared
+// Comparable reports whether join keys may be compared: both name units, one leads to the other, or both are declared
 // with types that compare. Of other keys nothing is known, and a comparison that the database refuses would be found
 // too late.
 func (c *Column) Comparable(other *Column) bool {

@@ -31,7 +31,7 @@ type Release struct {
 	Epsilon privacy.Epsilon // as written; under zcdp the cost is ε²/2
 	Refresh time.Duration   // 0: never
 	Insist  bool            // used for all that it answers, also where a count for the same cost would be more exact
-	Levels  []privacy.Cost  // of a draw that serves several levels of trust, falling: Cost is one of them; nil: there is one
+	Levels  []privacy.Cost  // of a draw that serves several levels of trust, falling: Cost is one of them; nil means there is one
 
 	// Of online and synthetic releases:
 	Widths    []int  // by column, how many of its regular cells make one of the release's
@@ -72,13 +72,13 @@ func (t *Table) All() []*Release {
 	return append(append(t.Releases[:len(t.Releases):len(t.Releases)], t.Sessions...), t.Synthetics...)
 }
 
-// Grows tells whether a release is kept over time.
+// Grows reports whether a release is kept over time.
 func (r *Release) Grows() bool {
 	return r.Kind == RangeRelease && len(r.Columns) == 1 && r.Table.Grows(r.Columns[0])
 }
 
 // MadeUp is the release whose rows have the name dp.people_made_up: of the table's the first synthetic one, and else
-// the first online one, whose hypothesis has rows; nil: it has neither.
+// the first online one, whose hypothesis has rows; nil means it has neither.
 func (t *Table) MadeUp() *Release {
 	for _, list := range [][]*Release{t.Synthetics, t.Sessions} {
 		if len(list) > 0 {

@@ -184,17 +184,18 @@ func (d *Dataset) Constraints() []*Constraint {
 // maxKeyColumns is the number of columns that PostgreSQL has in a key.
 const maxKeyColumns = 32
 
-// shows tells whether catalogs list a column.
+// shows reports whether catalogs list a column.
 func (t *Table) shows(c *Column) bool { return slices.Contains(t.Described(), c) }
 
-// mayReferTo tells whether a server has a foreign key of a column to another's.
+// mayReferTo reports whether a server has a foreign key of a column to another's.
 func (c *Column) mayReferTo(to *Column) bool {
 	a, _ := c.DescribedType()
 	b, _ := to.DescribedType()
 	return a.family() == b.family()
 }
 
-// leadsTo is the key by which the rows of t find their unit in another table, and the key there; nil: there is none.
+// leadsTo is the key by which the rows of t find their unit in another table, and the key there; nil means there is
+// none.
 func (t *Table) leadsTo() (from *Column, to *Table, key *Column, met bool) {
 	if t.Public || t.Analysed() {
 		return nil, nil, nil, false

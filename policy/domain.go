@@ -23,13 +23,13 @@ type Domain struct {
 	Values  []string // enumerated text, uuid and boolean domains: the values, in order ("false", "true" for boolean)
 	Min     Value    // ordered domains: the least value (Int8-ish int64, Numeric, float64, Date, Timestamp, Timestamptz)
 	Max     Value    // ordered domains: the largest value, inclusive
-	Below   Value    // ordered domains that are declared so: the least value beyond Max, for people; nil: Max is declared
+	Below   Value    // ordered domains that are declared so: the least value beyond Max, for people; nil means Max is declared
 	Step    Step     // ordered domains
 	Scale   int32    // numeric(p,s) columns: s, so that values come in units of 10^−s; −1: any number of digits
 	Regular int      // number of declared cells
 	Other   int      // cell of 'other' (under `outside: other`, a declared 'other' included), or −1
 	Null    int      // cell of NULL, or −1
-	Ladder  *Ladder  // ordered domains without a step, of columns whose bounds are not known yet: their cells; nil: Step makes them
+	Ladder  *Ladder  // ordered domains without a step, of columns whose bounds are not known yet: their cells; nil means Step makes them
 
 	index    map[string]int // Values by text; nil in a Domain written by hand
 	prepared *decimals      // of numeric and floating domains; nil in a Domain written by hand

@@ -86,7 +86,7 @@ func Steps(t Type, typmod int32, least, most Value, step Step, rules Rules) (*Do
 	return d.spare(rules)
 }
 
-// kindOfType tells whether Min is a value of the domain's type.
+// kindOfType reports whether Min is a value of the domain's type.
 func (d *Domain) kindOfType() bool {
 	switch d.Min.(type) {
 	case int64:

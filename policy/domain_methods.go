@@ -19,10 +19,10 @@ func (d *Domain) Size() int {
 	return size
 }
 
-// Ordered tells whether the declared cells are steps of an ordered type.
+// Ordered reports whether the declared cells are steps of an ordered type.
 func (d *Domain) Ordered() bool { return d.Min != nil }
 
-// Single tells whether each cell holds a single value, so that any expression over the column is a function of the
+// Single reports whether each cell holds a single value, so that any expression over the column is a function of the
 // cell.
 func (d *Domain) Single() bool {
 	if !d.Ordered() {
@@ -41,7 +41,7 @@ func (d *Domain) Single() bool {
 	return d.Type == NumericType && d.Scale >= 0 && d.Step.Decimal.Cmp(unit) == 0
 }
 
-// Cell returns the cell of a normalised value (nil: NULL), and false for a value that the rules never produce.
+// Cell returns the cell of a normalised value (nil means NULL), and false for a value that the rules never produce.
 func (d *Domain) Cell(v Value) (int, bool) {
 	if v == nil {
 		return d.Null, d.Null >= 0
@@ -136,7 +136,7 @@ func (d *Domain) High(cell int) Value {
 	return d.Low(cell + 1)
 }
 
-// HighOpen tells whether High(cell) is the first value after the cell rather than its last one.
+// HighOpen reports whether High(cell) is the first value after the cell rather than its last one.
 func (d *Domain) HighOpen(cell int) bool {
 	if !d.Ordered() || cell < 0 || cell >= d.Regular-1 {
 		return false
@@ -147,8 +147,8 @@ func (d *Domain) HighOpen(cell int) bool {
 	return d.Type.Floating() || d.Type == NumericType && d.Scale < 0
 }
 
-// Edge is the inner cell of an ordered domain that begins at v, or right after it; false: v lies within a cell. A whole
-// number is one of decimals too.
+// Edge is the inner cell of an ordered domain that begins at v, or right after it; false means v lies within a cell. A
+// whole number is one of decimals too.
 func (d *Domain) Edge(v Value, after bool) (int, bool) {
 	if n, ok := v.(int64); ok && d.Type == NumericType {
 		v = Numeric{Coefficient: big.NewInt(n)}

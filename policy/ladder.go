@@ -9,7 +9,7 @@ import (
 )
 
 // A column of `domain: private` has no bounds yet (docs/adr/0130). Until its owner pastes those that `dpproxy bounds`
-// finds, its values fall into the cells of a ladder, which hangs on the column's type alone: of numbers
+// finds, its values fall into the cells of a ladder, which depends on the column's type alone: of numbers
 //
 //	…, [−15, −10), …, [−1, −0.8), …, [0, 0.000001], …, (0.8, 1], (1, 1.5], (1.5, 2], …, (8, 10], (10, 15], …
 //

@@ -21,7 +21,7 @@ type TrustLevel struct {
 	Share privacy.Epsilon // of each declared release's ε, below 1
 }
 
-// level finds a level by its name; nil: there is none.
+// level finds a level by its name; nil means there is none.
 func (d *Dataset) level(name string) *TrustLevel {
 	for i := range d.Levels {
 		if d.Levels[i].Name == name {
@@ -74,7 +74,7 @@ func (c *checker) atLevel(d *Dataset, at place) {
 	}
 }
 
-// leveled gives a release its levels, and tells whether it has any.
+// leveled gives a release its levels, and reports whether it has any.
 func (r *Release) leveled(d *Dataset, at place) bool {
 	if r.Cost.IsZero() || r.Grows() { // zero: a problem reported already
 		return false

@@ -66,12 +66,12 @@ func openDomain(c *Column, values []string) *Domain {
 	return d
 }
 
-// IsOpen tells whether the table has a column of `keys: discover` or `domain: any`.
+// IsOpen reports whether the table has a column of `keys: discover` or `domain: any`.
 func (t *Table) IsOpen() bool {
 	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil })
 }
 
-// Finds tells whether it has one of `keys: discover`.
+// Finds reports whether it has one of `keys: discover`.
 func (t *Table) Finds() bool {
 	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil && !c.Any })
 }

@@ -104,7 +104,7 @@ func changed(path, name string, edit func([]byte, *yaml.Node) ([]byte, error)) e
 	return replaceFile(path, out)
 }
 
-// userEntry is the entry of a user; nil: there is none.
+// userEntry is the entry of a user; nil means there is none.
 func userEntry(root *yaml.Node, name string) *yaml.Node {
 	users := (place{node: root}).key("users").node
 	if users == root {

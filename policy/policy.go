@@ -26,20 +26,20 @@ type Policy struct {
 	Datasets []*Dataset
 
 	views map[string]*Policy // by the levels of a user in each dataset; see For
-	whole *Policy            // of one of these: what it is a view of; nil: it is none
+	whole *Policy            // of one of these: what it is a view of; nil means it is none
 }
 
 // Server says where the proxy listens.
 type Server struct {
 	Listen string // host:port
-	Admin  string // host:port of the operator's pages; empty: none
+	Admin  string // host:port of the operator's pages; empty means none
 	TLS    *TLS
 	LDAP   *LDAP // nil: no user logs in by a directory
 	OIDC   *OIDC // nil: nor by a provider
 	Timing Timing
 	Limits Limits
 
-	Console string // host:port; empty: none
+	Console string // host:port; empty means none
 
 	FixedWork bool // noise is drawn in work that does not go with its size
 	Spans     bool // of the stages of statements are sent to a collector
@@ -63,7 +63,7 @@ type Limits struct {
 	StatementCPU    time.Duration // processor time of planning and post-processing one statement
 	StatementMemory int64         // bytes of one statement's released tables, post-processing and result, each
 	UserMemory      int64         // bytes that one user's statements may take at a time, and as much again that her sessions may keep
-	Memory          int64         // bytes of the process and its children; 0: three quarters of what the machine or its control group has
+	Memory          int64         // bytes of the process and its children; 0 means three quarters of what the machine or its control group has
 }
 
 // UserWorked is how many statements of one user may be planned or post-processed at a time, 0 for any number.
@@ -74,14 +74,14 @@ func (l Limits) UserWorked() int {
 	return int(max(l.UserMemory/l.StatementMemory, 1))
 }
 
-// TLS names the certificate files, absolute paths. Clients signs users' certificates; empty: they have none.
+// TLS names the certificate files, absolute paths. Clients signs users' certificates; empty means they have none.
 type TLS struct{ Cert, Key, Clients string }
 
 // LDAP is a directory that binds users.
 type LDAP struct {
 	URL  string
 	Bind string // with UserMark for the identity
-	CA   string // file, absolute; empty: the system's
+	CA   string // file, absolute; empty means the system's
 }
 
 // UserMark stands for a user's identity in LDAP.Bind.
@@ -90,7 +90,7 @@ const UserMark = "{user}"
 // OIDC is a provider of tokens.
 type OIDC struct {
 	Issuer, Audience, Claim, Scope string
-	CA                             string // file, absolute; empty: the system's
+	CA                             string // file, absolute; empty means the system's
 }
 
 // LoginMethod is how a user proves who she is.
@@ -125,7 +125,7 @@ type Snapshot struct {
 	Every  time.Duration // a part of a day without a rest, or whole days
 	At     time.Duration // since midnight, UTC
 	Within time.Duration // after which a copy comes into force
-	Key    string        // file with the key that copies are encrypted with; empty: they are not
+	Key    string        // file with the key that copies are encrypted with; empty means they are not
 
 	Connections int // most that read a server's tables at a time
 }
@@ -146,9 +146,9 @@ type Sandbox struct {
 // Ledger says where budgets are kept.
 type Ledger struct {
 	URL     string // sqlite:file or postgres://…
-	Witness string // the witness's file; empty: beside the ledger's file
+	Witness string // the witness's file; empty means beside the ledger's file
 
-	Statements string // file, absolute, in which the texts of charged statements are kept; empty: none is
+	Statements string // file, absolute, in which the texts of charged statements are kept; empty means none is
 }
 
 // User may log in.
@@ -181,7 +181,7 @@ type Dataset struct {
 	Budgets     map[string]Budget // by name of the user or group, "*" for each other one
 	groups      map[string]string // by member, the name of her group
 	Levels      []TrustLevel      // most trusted first; the whole is not among them
-	Level       *TrustLevel       // of those for whom the policy is written; nil: the whole. See For
+	Level       *TrustLevel       // of those for whom the policy is written; nil means the whole. See For
 	Defaults    Defaults
 	Threshold   bool // large_products: threshold
 	finds       bool // some question may find keys
@@ -197,7 +197,7 @@ type Unit struct {
 	Name   string // "person"
 	Table  string // table and column that name a unit: people.person_id
 	Column string
-	Type   Type // of Column's values; 0: not said
+	Type   Type // of Column's values; 0 means not said
 }
 
 // Allowance is an amount of budget: as written, and as it is spent.
@@ -211,8 +211,8 @@ type Allowance struct {
 type Budget struct {
 	Allowance
 	Refresh  time.Duration // 0: never
-	Lifetime *Allowance    // required with Refresh; nil: the allowance is for life
-	Level    string        // one of the dataset's; empty: the whole
+	Lifetime *Allowance    // required with Refresh; nil means the allowance is for life
+	Level    string        // one of the dataset's; empty means the whole
 }
 
 // Defaults are the session defaults and ceilings of a dataset.
@@ -224,8 +224,8 @@ type Defaults struct {
 
 // Buying is what the planner buys beside what is asked.
 type Buying struct {
-	Cells int     // most cells of a widened count; 0: none is
-	After float64 // a release is bought when rents come to so many times its price; 0: never by itself
+	Cells int     // most cells of a widened count; 0 means none is
+	After float64 // a release is bought when rents come to so many times its price; 0 means never by itself
 }
 
 // Dataset returns the dataset of that id, or nil.
@@ -248,7 +248,7 @@ func (p *Policy) Group(name string) *Group {
 	return nil
 }
 
-// Owner tells whether a user is one of the owners. A disabled one is not.
+// Owner reports whether a user is one of the owners. A disabled one is not.
 func (p *Policy) Owner(name string) bool {
 	u := p.User(name)
 	return u != nil && !u.Disabled && slices.Contains(p.Owners, name)

@@ -11,7 +11,7 @@ import (
 // Problem is one thing that is wrong with a policy file.
 type Problem struct {
 	Path         string
-	Line, Column int // from 1; 0: the file as a whole
+	Line, Column int // from 1; 0 means the file as a whole
 	Text         string
 }
 

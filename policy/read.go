@@ -198,7 +198,7 @@ type checker struct {
 	policy    *Policy
 	relations map[string]*Table // by base relation, the first table over it
 	twice     []twiceListed     // each further table over a relation of its dataset
-	levels    map[string]string // by dataset, the level of those for whom the policy is read; none: the whole
+	levels    map[string]string // by dataset, the level of those for whom the policy is read; none means the whole
 
 	ledgerAlone bool // the database and the sandbox will not be opened: see ReadForLedger
 }

@@ -50,7 +50,7 @@ const (
 	TrimRight // spaces
 	Like      // a boolean
 	Length    // in characters
-	Position  // of the first character of what is looked for, 0: it is not there
+	Position  // of the first character of what is looked for, 0 means it is not there
 )
 
 // Type is what the function gives.
@@ -120,13 +120,13 @@ func (r Reading) Of(column string) string {
 	return column
 }
 
-// Folds tells whether it changes the case of letters.
+// Folds reports whether it changes the case of letters.
 func (r Reading) Folds() bool {
 	return slices.ContainsFunc(r, func(p Part) bool { return p.Word == Lower || p.Word == Upper })
 }
 
-// Cuts tells whether it may be another for a text than for the text's first MaxTextLength characters: not where it
-// hangs on some of the first alone.
+// Cuts reports whether it may be another for a text than for the text's first MaxTextLength characters: not where it
+// depends on some of the first alone.
 func (r Reading) Cuts() bool {
 	if len(r) == 0 { // what it equals is a constant, and shorter
 		return false

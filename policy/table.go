@@ -13,18 +13,18 @@ type Table struct {
 	Name           string // what the analyst sees
 	Schema         string // the schema it lies in for analysts: "public"
 	Source         Source
-	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
+	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty means a table
 	View           View   // the SELECT in the place of a source; its zero value: a table
 	Public         bool
 	Static         bool   // its rows never change: releases drawn at different times are of the same rows
 	ExpectedRows   int64  // public guess
 	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
 	NullEach       bool   // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out
-	Via            *Via   // how the unit is found in another table; nil: in UnitColumn
-	RowRank        string // source column that numbers each unit's rows, unique with the unit: rows beyond MaxRowsPerUnit are left out by it; empty: none
+	Via            *Via   // how the unit is found in another table; nil means in UnitColumn
+	RowRank        string // source column that numbers each unit's rows, unique with the unit: rows beyond MaxRowsPerUnit are left out by it; empty means none
 	MaxRowsPerUnit int64  // at least 1; with the two below, their product
-	MaxGroups      int64  // most groups of one measure that a unit is in; 0: as many as it has rows
-	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit
+	MaxGroups      int64  // most groups of one measure that a unit is in; 0 means as many as it has rows
+	MaxPerGroup    int64  // most rows of a unit in one group; 0 means MaxRowsPerUnit
 	MaxRows        int    // public tables: most rows copied
 	Appends        *Appends
 	Columns        []*Column  // as rows are stored and ordered; analysts see Shown
@@ -89,12 +89,12 @@ type Column struct {
 	Unit    bool      // of Keys: it names the row's unit
 	Open    *Column   // keys: discover, or domain: any: the policy's own column, or the statement's own of a text; of its values a statement knows some (docs/adr/0018)
 	Any     bool      // of an open column: domain: any, of which no value is ever found (docs/adr/0145)
-	Reading Reading   // of a column made by With: what it says of the text of Beside; nil: it is no such column
-	Beside  *Column   // with Reading: the column of this table that it reads; nil: this table has it no more
+	Reading Reading   // of a column made by With: what it says of the text of Beside; nil means it is no such column
+	Beside  *Column   // with Reading: the column of this table that it reads; nil means this table has it no more
 	Input   *Column   // of a derived table: the column of an input that it is
 	NullKey bool      // of an open column whose keys were found: NULL is one of them
 	Hidden  bool      // of Keys: the policy names it, and does not list it among the columns
-	Refers  *Column   // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil: none
+	Refers  *Column   // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil means none
 	Comment string    // description for the catalog
 }
 
@@ -183,7 +183,7 @@ func (t *Table) OfUnits() bool {
 	return t.Derived == nil && t.MaxRowsPerUnit == 1 && t.UnitColumn == u.Column && names(u.Table, t.Schema+"."+t.Name)
 }
 
-// Grows tells whether range releases over a column are kept over time: days that close are added to them.
+// Grows reports whether range releases over a column are kept over time: days that close are added to them.
 func (t *Table) Grows(c *Column) bool {
 	return t.Appends != nil && t.Appends.Total && t.Appends.Column == c
 }
@@ -244,5 +244,5 @@ func (t *Table) ContributionTo(groups int) mechanisms.Contribution {
 	return c
 }
 
-// BoundsGroups tells whether the SQL of a measure of so many groups bounds a unit's groups, and its rows in each.
+// BoundsGroups reports whether the SQL of a measure of so many groups bounds a unit's groups, and its rows in each.
 func (t *Table) BoundsGroups(groups int) bool { return t.MaxGroups > 0 && groups > 1 }

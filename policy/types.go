@@ -57,13 +57,13 @@ func (t Type) Length() int16 {
 	return -1
 }
 
-// Integer tells whether t is one of the integer types, Floating whether it is real or double precision.
+// Integer reports whether t is one of the integer types, Floating whether it is real or double precision.
 func (t Type) Integer() bool { return t == Int2 || t == Int4 || t == Int8 }
 
-// Floating is described at Integer.
+// Floating: see Integer.
 func (t Type) Floating() bool { return t == Float4 || t == Float8 }
 
-// Textual tells whether t's values are text.
+// Textual reports whether t's values are text.
 func (t Type) Textual() bool { return t == Text || t == Varchar || t == Bpchar }
 
 // Format is the type with its modifier, as format_type writes it: "numeric(10,2)", "character varying(3)".

@@ -126,7 +126,7 @@ func (p *Policy) statementNotes() []string {
 	return []string{fmt.Sprintf("statements: the text of each that is charged, with the constants in it, is kept in %s, and the owners read it: tell the analysts", p.Ledger.Statements)}
 }
 
-// HasBudget tells whether a user may buy anything.
+// HasBudget reports whether a user may buy anything.
 func (p *Policy) HasBudget(user string) bool { return len(p.budgetsOf(user)) > 0 }
 
 // budgetsOf are the datasets in which a user has a budget.
@@ -139,8 +139,8 @@ func (p *Policy) budgetsOf(user string) (list []string) {
 	return list
 }
 
-// ownerNotes says of each who sees what others ask, and has a budget, what holds for her: others' choices hang on their
-// answers, so that her budget alone does not bound what she learns (privacy rule 1).
+// ownerNotes says of each who sees what others ask, and has a budget, what holds for her: others' choices depend on
+// their answers, so that her budget alone does not bound what she learns (privacy rule 1).
 func (p *Policy) ownerNotes() (notes []string) {
 	for _, u := range p.Users {
 		sees := ""

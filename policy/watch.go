@@ -66,8 +66,8 @@ func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange 
 	}
 }
 
-// concerns tells whether an event in the directory may have changed the file: it is about the file itself or, where the
-// file is a symbolic link, about anything, because the link may lead through a sibling that was swapped.
+// concerns reports whether an event in the directory may have changed the file: it is about the file itself or, where
+// the file is a symbolic link, about anything, because the link may lead through a sibling that was swapped.
 func (w *follower) concerns(name string) bool {
 	return w.linked || filepath.Base(name) == filepath.Base(w.path)
 }
@@ -102,7 +102,7 @@ type follower struct {
 	last     [sha256.Size]byte
 	judged   [sha256.Size]byte // of what onChange has, or had last
 	cancel   context.CancelFunc
-	ended    chan struct{} // closed when onChange returned; nil: it was never called
+	ended    chan struct{} // closed when onChange returned; nil means it was never called
 	onChange func(context.Context, *Policy) error
 	onError  func(error)
 }
@@ -142,7 +142,7 @@ func (w *follower) reload(ctx context.Context, again bool) {
 	}(w.ended)
 }
 
-// judging tells whether onChange has not returned yet.
+// judging reports whether onChange has not returned yet.
 func (w *follower) judging() bool {
 	select {
 	case <-w.ended:

@@ -27,8 +27,8 @@ const (
 )
 
 // TestFollowsWhateverTheFileIs draws what becomes of a file, change after change, with a fixed seed: each state in
-// which it cannot be taken in is reported, nothing hangs on a read that does not return, and the file's last good text
-// is in force soon after it can be read.
+// which it cannot be taken in is reported, nothing depends on a read that does not return, and the file's last good
+// text is in force soon after it can be read.
 func TestFollowsWhateverTheFileIs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(45, 5))
 	for draw := range 100 {

@@ -156,7 +156,7 @@ func (c *session) sleep(ctx context.Context, seconds float64) error {
 	}
 }
 
-// signal ends a wait, or the session, of one of the user's own sessions, and tells whether there is one of that pid.
+// signal ends a wait, or the session, of one of the user's own sessions, and reports whether there is one of that pid.
 func (c *session) signal(pid int64, terminate bool) (bool, error) {
 	if pid == int64(c.pid) {
 		if terminate {

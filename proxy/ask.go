@@ -43,7 +43,7 @@ func (c *session) cancelable(f func(context.Context) error) error {
 	return f(c.spare.ctx)
 }
 
-// endSpare ends what hangs on the context of the last message.
+// endSpare ends what depends on the context of the last message.
 func (c *session) endSpare() {
 	if c.spare.ctx != nil {
 		c.spare.cancel(nil)
@@ -197,7 +197,7 @@ func (c *session) overtaken(ctx context.Context, err error) bool {
 	return true
 }
 
-// stateOf is the SQLSTATE of an error; empty: none.
+// stateOf is the SQLSTATE of an error; empty means none.
 func stateOf(err error) string {
 	if err == nil {
 		return ""

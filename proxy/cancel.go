@@ -45,7 +45,7 @@ func (w *waitPoint) set(cancel context.CancelCauseFunc) {
 	w.mu.Unlock()
 }
 
-// goesOn tells whether what runs did so when it was asked last.
+// goesOn reports whether what runs did so when it was asked last.
 func (w *waitPoint) goesOn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,7 @@ type command struct {
 	refusal *refuse.Refusal // set for a statement that is never possible here
 }
 
-// own tells whether the session runs the command itself, without the pipeline.
+// own reports whether the session runs the command itself, without the pipeline.
 func (k *command) own() bool {
 	switch k.Kind {
 	case parse.KindSelect, parse.KindExplain:

@@ -110,7 +110,7 @@ func TestCancelGuesses(t *testing.T) {
 	threats.Reached(t, "T60", "%d guesses, 0 cancels, %d kinds of reply", guesses, len(replies))
 }
 
-// known tells whether a session has this process id.
+// known reports whether a session has this process id.
 func (c *cancelKeys) known(pid uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

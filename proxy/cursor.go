@@ -139,7 +139,7 @@ type cursorStep struct {
 
 func (s cursorStep) rows() int { return s.high - s.low }
 
-// step finds what a FETCH passes from where the portal stands, and tells whether the cursor may go there.
+// step finds what a FETCH passes from where the portal stands, and reports whether the cursor may go there.
 func (p *portal) step(f *parse.Fetch) (cursorStep, bool) {
 	total := len(p.result.Rows.Value().Data)
 	n := f.Count

@@ -67,7 +67,7 @@ type description struct {
 	columns []sandbox.Column
 	formats []int16
 	epoch   uint64           // of the settings
-	message encoding.Encoded // RowDescription; nil: none has been sent of them
+	message encoding.Encoded // RowDescription; nil means none has been sent of them
 	encoder *encoding.Encoder
 }
 

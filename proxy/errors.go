@@ -12,7 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
-// isFatal tells whether the session ends with err.
+// isFatal reports whether the session ends with err.
 func isFatal(err error) bool {
 	var end *pgerror.Fatal
 	return errors.As(err, &end) || errors.Is(err, login.ErrSilent)

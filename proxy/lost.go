@@ -42,7 +42,7 @@ func (c *cancelKeys) endLost() {
 	}
 }
 
-// isLost tells whether the other side has closed a connection, as far as that can be known.
+// isLost reports whether the other side has closed a connection, as far as that can be known.
 func isLost(conn net.Conn) bool {
 	if within, ok := conn.(*inner); ok {
 		return within.left.Load()

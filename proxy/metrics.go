@@ -81,7 +81,7 @@ var (
 	memoryLimit = described("memory_limit_bytes", "What may be taken at most, by the proxy itself and by each child of its sandbox.", "of")
 )
 
-// Describe is described at prometheus.Collector, as Collect is.
+// Describe: see prometheus.Collector, as Collect is.
 func (o observer) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{paidFaults, missed, policySince, ledgerTime, memoryLimit} {
 		out <- d

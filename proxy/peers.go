@@ -28,7 +28,7 @@ func (p *peer) end() {
 	_ = p.conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection needs no waking
 }
 
-// signal ends the wait of a user's own session, or the session, and tells whether she has one of that pid.
+// signal ends the wait of a user's own session, or the session, and reports whether she has one of that pid.
 func (c *cancelKeys) signal(user string, pid int64, terminate bool) bool {
 	c.mu.Lock()
 	entry := c.sessions[uint32(pid)]

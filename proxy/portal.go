@@ -32,7 +32,7 @@ type portal struct {
 	result  pipeline.Result
 	names   encoding.ObjectNames
 	kept    int64 // bytes that its parameters and rows count for
-	at      int   // the row it stands on, from 1; 0: before the first, one more than there are: behind the last
+	at      int   // the row it stands on, from 1; 0 means before the first, one more than there are: behind the last
 
 	binary  bool // FETCH brings its rows in binary
 	forward bool // NO SCROLL, as all that Bind opens
@@ -202,7 +202,7 @@ func (c *session) unchanged(ctx context.Context, p *portal) error {
 	return nil
 }
 
-// sameColumns tells whether rows of the one are read as rows of the other.
+// sameColumns reports whether rows of the one are read as rows of the other.
 func sameColumns(a, b []sandbox.Column) bool {
 	return sameShape(a, b) && slices.EqualFunc(a, b, func(x, y sandbox.Column) bool { return x.Name == y.Name })
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // Prepared statements, which Parse makes in the extended protocol and PREPARE as a statement (named.go). The types of
-// parameters and columns are found when one is made, and again where the policy, or the settings that they hang on,
+// parameters and columns are found when one is made, and again where the policy, or the settings that they depend on,
 // have changed since.
 
 // prepared is a statement of the extended protocol.
@@ -29,7 +29,7 @@ type prepared struct {
 	params  []policy.Type
 	told    []policy.Type     // the same, as Describe found them: unknown where nothing tells
 	columns []sandbox.Column  // nil: no rows
-	shown   *[]sandbox.Column // as a Describe of it, or of a portal of it, told them last; nil: none has
+	shown   *[]sandbox.Column // as a Describe of it, or of a portal of it, told them last; nil means none has
 	kept    int64             // bytes that its text and tree count for
 	policy  *policy.Policy    // params and columns hold under this policy
 	epoch   uint64            // and these settings
@@ -188,7 +188,7 @@ func (c *session) renew(stmt *prepared) error {
 	return c.cancelable(func(ctx context.Context) error { return c.inferAgain(ctx, stmt) })
 }
 
-// holds tells whether a statement's types hold now, and finds those that a look-up finds.
+// holds reports whether a statement's types hold now, and finds those that a look-up finds.
 func (c *session) holds(stmt *prepared) (bool, error) {
 	if stmt.command == nil {
 		return true, nil

@@ -50,7 +50,7 @@ type Pricer struct {
 	held     reuse.Holdings
 	bought   []ledger.Release
 	spent    accounting.Charge
-	after    *ledger.Balance // after the statements so far; nil: there was none
+	after    *ledger.Balance // after the statements so far; nil means there was none
 }
 
 // PricedStatus says what would become of a statement.
@@ -73,7 +73,7 @@ type Priced struct {
 	Status    PricedStatus
 	Cost      privacy.Cost // zero: free
 	Error     string       // of the counts in the answer, in words
-	HalfWidth *big.Rat     // the largest of a column, in its own unit; nil: none is known by constants
+	HalfWidth *big.Rat     // the largest of a column, in its own unit; nil means none is known by constants
 	Leaves    []pipeline.OfferedLeaf
 	Notes     []string
 	RefusalID string           // of the catalogue, where it comes from there

@@ -55,17 +55,17 @@ func (l Limits) withDefaults() Limits {
 
 // Config is what a Server needs.
 type Config struct {
-	Listen   string      // host:port; empty: the policy's
-	Admin    string      // host:port of /metrics, /livez and /readyz; empty: the policy's
+	Listen   string      // host:port; empty means the policy's
+	Admin    string      // host:port of /metrics, /livez and /readyz; empty means the policy's
 	TLS      *tls.Config // nil: the policy's files
 	Policy   func() *policy.Policy
 	Pipeline Pipeline
 	Log      *slog.Logger
 	Limits   Limits
-	Workers  *admission.Workers // the pipeline's; nil: some of the server's own
+	Workers  *admission.Workers // the pipeline's; nil means some of the server's own
 	Metrics  *Metrics           // nil: a new set
 	Spans    *spans.Recorder    // nil: none
-	Health   Health             // what /readyz says; nil: nothing but that the process serves
+	Health   Health             // what /readyz says; nil means nothing but that the process serves
 	// Secret fixes the salts that unknown users are shown; with an empty one they change at each start.
 	Secret []byte
 }

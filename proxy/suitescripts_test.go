@@ -303,7 +303,7 @@ func (p *scriptPlayer) wait(c *scriptConn, b scriptBlock) error {
 	return nil
 }
 
-// wanted tells whether a block asks for a ParameterStatus.
+// wanted reports whether a block asks for a ParameterStatus.
 func (p *scriptPlayer) wanted(m pgproto3.BackendMessage, b scriptBlock) bool {
 	return p.crdb || slices.Contains(b.args["parameter_status"], m.(*pgproto3.ParameterStatus).Name)
 }

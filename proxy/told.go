@@ -28,7 +28,7 @@ type telling struct {
 // manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen
 // times.
 type manner struct {
-	epoch       uint64 // of the settings; 0: none yet
+	epoch       uint64 // of the settings; 0 means none yet
 	charset     *encoding.Charset
 	idle        time.Duration // idle_session_timeout
 	idleInBlock time.Duration

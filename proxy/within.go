@@ -86,7 +86,7 @@ type Proved struct {
 	as     policy.User // what the policy said of her then
 }
 
-// Prove has a user prove her name with a password, from an address: secure tells whether it came to this process
+// Prove has a user prove her name with a password, from an address: secure reports whether it came to this process
 // through TLS. The error is what a client of the wire would be sent.
 func (s *Server) Prove(ctx context.Context, user, password string, from net.Addr, secure bool) (*Proved, error) {
 	near, far := connected(from)
@@ -140,8 +140,8 @@ func (s *Server) Prove(ctx context.Context, user, password string, from net.Addr
 // User is her name.
 func (p *Proved) User() string { return p.user }
 
-// Holds tells whether what she proved still proves it: a changed password, login or identity, and a disabled user, end
-// it.
+// Holds reports whether what she proved still proves it: a changed password, login or identity, and a disabled user,
+// end it.
 func (p *Proved) Holds() bool {
 	u := p.server.config.Policy().User(p.user)
 	return u != nil && !u.Disabled && u.Login == p.as.Login && u.Verifier == p.as.Verifier && u.Identity == p.as.Identity

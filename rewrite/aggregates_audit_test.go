@@ -69,7 +69,7 @@ func TestAuditHoldsEveryAggregate(t *testing.T) {
 	t.Logf("%d of %d aggregates are answered over private rows, and audited: %s", len(answered), len(all), strings.Join(answered, " "))
 }
 
-// measuredBy tells whether a statement is answered from a measure of private rows.
+// measuredBy reports whether a statement is answered from a measure of private rows.
 func measuredBy(t *testing.T, text string, c reuse.Context) bool {
 	t.Helper()
 	statements, refusal := parse.Parse(text)
@@ -80,7 +80,7 @@ func measuredBy(t *testing.T, text string, c reuse.Context) bool {
 	return refusal == nil && len(plan.Measures) > 0
 }
 
-// audited tells whether a pattern is found in a statement whose releases are audited or compared between neighbours.
+// audited reports whether a pattern is found in a statement whose releases are audited or compared between neighbours.
 func audited(pattern string) bool {
 	found := regexp.MustCompile(pattern)
 	for _, s := range released {

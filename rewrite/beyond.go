@@ -28,9 +28,10 @@ import (
 // counter is a number of rows, or what exact numbers of them add up to (sum.go), neither rounded nor cut before all
 // parts are added: that of all rows is that of those let through, and that of the others. A cell all of whose rows are
 // beyond counts 0, as one that does not come does. The index says which plan is quick and proves nothing. Limits. How
-// long it takes hangs on how many rows lie beyond the bound, as how long a scan takes hangs on how many there are.
+// long it takes depends on how many rows lie beyond the bound, as how long a scan takes depends on how many there are.
 
-// countsBeyond tells whether a measure may be counted so: its rows are counted by their stored values, or all of them.
+// countsBeyond reports whether a measure may be counted so: its rows are counted by their stored values, or all of
+// them.
 func countsBeyond(m *plans.Measure, d dialect.Dialect) bool {
 	t := m.Table
 	if !d.PartialIndexes || t.Derived != nil || t.Via != nil || t.RowRank == "" || t.NullEach || m.Open != nil || m.Window != nil {
@@ -88,7 +89,7 @@ func (e *end) within(w *writer, raw string, a, b int) string {
 }
 
 // oneEnded finds the column of which a count is written so: the condition on it is a range of cells, beside others of
-// other columns, which reaches to one end of its domain; nil: none.
+// other columns, which reaches to one end of its domain; nil means none.
 func (w *writer) oneEnded(m *plans.Measure) *policy.Column {
 	if !w.dialect.EndsApart || !countsAlone(m) {
 		return nil

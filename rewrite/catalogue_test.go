@@ -132,7 +132,7 @@ func copying(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 	return fixture, clinic
 }
 
-// written tells whether a table is a SELECT of the data owner, whose text is hers.
+// written reports whether a table is a SELECT of the data owner, whose text is hers.
 func written(t *policy.Table) bool { return t.View.Text != "" }
 
 // coarse makes the steps of numbers so large that sums are divided, and a decimal so long that its digits are read as a

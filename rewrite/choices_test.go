@@ -136,7 +136,7 @@ func total(counts []int64) (n int64) {
 	return n
 }
 
-// says tells whether the choice of the statement, made exactly, is the expected value: percentile_disc is the first
+// says reports whether the choice of the statement, made exactly, is the expected value: percentile_disc is the first
 // value with at least the share of the rows up to it, a mode any value with the most rows.
 func says(text string, counts []int64, values []policy.Value, expected string) bool {
 	share := 1.0

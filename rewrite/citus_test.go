@@ -302,7 +302,7 @@ func explained(ctx context.Context, conn *pgx.Conn, q rewrite.Query) (string, er
 	return strings.Join(lines, "\n"), err
 }
 
-// gathers tells whether rows come to the coordinator that are no counts of cells: what several tasks answer is not
+// gathers reports whether rows come to the coordinator that are no counts of cells: what several tasks answer is not
 // aggregated there.
 //
 //	HashAggregate                              WindowAgg

@@ -54,7 +54,7 @@ func (w *writer) column(c *policy.Column) string {
 	return "t." + w.name(c.Source)
 }
 
-// missing tells whether the raw value is NULL or NaN.
+// missing reports whether the raw value is NULL or NaN.
 func (w *writer) missing(c *policy.Column) string {
 	raw := w.raw(c)
 	null := raw + " IS NULL"

@@ -215,7 +215,7 @@ func TestRule3OneDigestOneAnswer(t *testing.T) {
 	}
 }
 
-// alikePlan plans a statement; nil: it compares keys of which nothing is known.
+// alikePlan plans a statement; nil means it compares keys of which nothing is known.
 func alikePlan(t *testing.T, p *policy.Policy, text string) *plans.Plan {
 	t.Helper()
 	parsed, refusal := parse.Parse(text)

@@ -37,7 +37,7 @@ func (w *writer) discovery(m *plans.Measure) string {
 // fewValues is the number of values of an open column that are compared one by one with each row's; more are looked up.
 const fewValues = 16
 
-// lookedUp tells whether the cells of a column are found by a join with its values.
+// lookedUp reports whether the cells of a column are found by a join with its values.
 func (w *writer) lookedUp(c *policy.Column) bool {
 	return c.Open != nil && len(c.Domain.Values) > fewValues
 }

@@ -42,8 +42,8 @@ func worstScalar(t *testing.T) map[policy.Type][]policy.Value {
 	return values
 }
 
-// outcomesOf are the reasons for which a function of declared values fails on the worst values of its types; none: it
-// is total.
+// outcomesOf are the reasons for which a function of declared values fails on the worst values of its types; none means
+// it is total.
 func outcomesOf(t *testing.T, name string, types []policy.Type, worst map[policy.Type][]policy.Value) []string {
 	t.Helper()
 	args := make([]scalar.Expr, len(types))

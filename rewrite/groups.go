@@ -19,7 +19,7 @@ import (
 // maxRuns bounds the text of one class.
 const maxRuns = 1 << 12
 
-// groupsBounded tells whether the measure's table bounds groups and no constraint in w.proven does.
+// groupsBounded reports whether the measure's table bounds groups and no constraint in w.proven does.
 func (w *writer) groupsBounded(m *plans.Measure) bool {
 	groups := 1
 	for _, g := range m.Groups {
@@ -79,7 +79,7 @@ func (w *writer) groupedCounts(m *plans.Measure) string {
 		" AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10) + "\nGROUP BY " + strings.Join(outer, ", ")
 }
 
-// countsAlone tells whether groupedCounts says all that the measure asks.
+// countsAlone reports whether groupedCounts says all that the measure asks.
 func countsAlone(m *plans.Measure) bool {
 	return len(m.Counters) == 1 && m.Counters[0] == nil && (m.Sums == nil || m.Sums[0] == nil) && m.Weigh == nil &&
 		!slices.ContainsFunc(m.Groups, func(g plans.Grouping) bool { return g.Partly })

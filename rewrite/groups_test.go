@@ -335,7 +335,7 @@ func TestGroupBoundsAreTheUnitsOwn(t *testing.T) {
 	}
 }
 
-// containsRun tells whether one of the counters of a measure equals the only one of another.
+// containsRun reports whether one of the counters of a measure equals the only one of another.
 func containsRun(counters, one []int64) bool {
 	for at := 0; at+len(one) <= len(counters); at += len(one) {
 		if slices.Equal(counters[at:at+len(one)], one) {

@@ -92,7 +92,7 @@ func (w *writer) joint(list []*plans.Measure) string {
 	var parts []string
 	with := ""
 	stored := w.asStored(list[0])
-	var all *plans.Measure // which they are tallied by; nil: by none
+	var all *plans.Measure // which they are tallied by; nil means by none
 	if w.dialect.OneScan && (stored || w.sameTable(list)) {
 		if all = w.jointly(list); w.tallyRows(all) > fewJoint {
 			all = nil
@@ -122,7 +122,7 @@ func (w *writer) joint(list []*plans.Measure) string {
 	return with + w.stacked(list, parts)
 }
 
-// sameTable tells whether measures are of one derived table.
+// sameTable reports whether measures are of one derived table.
 func (w *writer) sameTable(list []*plans.Measure) bool {
 	return list[0].Table.Derived != nil && !slices.ContainsFunc(list, func(m *plans.Measure) bool { return m.Table != list[0].Table })
 }

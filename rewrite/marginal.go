@@ -40,7 +40,7 @@ import (
 // Claim. Which marginals there are, and which one a measure reads, is a function of the policy's columns and of the
 // measure. Proof. marginals reads domains, and suffices the measure and the table's bound. None is left out because
 // rows have many different values. So SQL, costs and refusals are the same for neighbours, and how long a measure takes
-// hangs on how many of at most maxPairs combinations come, where it hung on the number of rows.
+// depends on how many of at most maxPairs combinations come, where it depended on the number of rows.
 
 const (
 	maxPairs     = 1 << 18             // rows of a marginal: combinations of its columns' values, and ranks
@@ -180,7 +180,7 @@ func (w *writer) countedBy(m marginal) string {
 	return text + order
 }
 
-// marginalOf finds the smallest marginal that says all that a measure asks; nil: none does.
+// marginalOf finds the smallest marginal that says all that a measure asks; nil means none does.
 func (w *writer) marginalOf(m *plans.Measure) *marginal {
 	t := m.Table
 	if !w.dialect.Ready || t.Derived != nil || m.Open != nil || m.Window != nil || w.groupsBounded(m) || len(w.enforced()) > 0 {
@@ -223,7 +223,7 @@ func readBy(m *plans.Measure) map[*policy.Column]bool {
 	return read
 }
 
-// suffices tells whether a marginal says all that is asked of columns.
+// suffices reports whether a marginal says all that is asked of columns.
 func (m marginal) suffices(read map[*policy.Column]bool) bool {
 	for c, more := range read {
 		if !slices.ContainsFunc(m, func(p part) bool { return p.column == c && !(p.cells && more) }) {

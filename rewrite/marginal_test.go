@@ -24,7 +24,7 @@ var fewSpecs = []spec{
 	{name: "day", kind: "date", min: "2024-01-01", max: "2024-12-31", whole: 1, nulls: nullsOut, outside: outsideEx},
 }
 
-// readsMarginal tells whether a query reads one.
+// readsMarginal reports whether a query reads one.
 func readsMarginal(q rewrite.Query) bool { return marginalNamed.MatchString(q.SQL()) }
 
 var marginalNamed = regexp.MustCompile(`@[0-9a-f]{16}#([0-9+]*)"`)

@@ -330,7 +330,7 @@ type writer struct {
 	*composed
 	table    *policy.Table
 	alias    string
-	open     *policy.Column // whose values are read as they are; nil: none's
+	open     *policy.Column // whose values are read as they are; nil means none's
 	used     []*policy.Column
 	usedKeys []*policy.Column
 	where    string           // a condition on rows as they are stored (stored.go)
@@ -338,7 +338,7 @@ type writer struct {
 	asIs     []*policy.Column // whose stored values are their normalised ones in every row that counts (total.go)
 	onRaw    bool             // predicates are written for rows as they are stored
 	tally    map[*policy.Column]string
-	marginal *marginal // that is read in the place of the rows; nil: these are
+	marginal *marginal // that is read in the place of the rows; nil means these are
 	copying  bool      // a snapshot is written: open columns are texts
 	packs    []Field   // of the rows that are put in order for one, where some hold several columns
 }

@@ -68,7 +68,7 @@ var shared = struct {
 	measures map[rendering][]measured
 }{variants: map[bool]map[string]*policy.Policy{}, plans: map[asking]*plans.Plan{}, measures: map[rendering][]measured{}}
 
-// asking is all that the plan of a statement hangs on in these tests.
+// asking is all that the plan of a statement depends on in these tests.
 type asking struct {
 	policy    *policy.Policy
 	statement string

@@ -7,7 +7,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// order compares two values of one ordered kind; false: they are not. NaN is above every number.
+// order compares two values of one ordered kind; false means they are not. NaN is above every number.
 func order(a, b policy.Value) (int, bool) {
 	switch a := a.(type) {
 	case int64:

@@ -161,7 +161,7 @@ const maxRounds = 8
 
 // comesRound finds after how many cells spans repeat, from the first on to the last, and which of the numbers below
 // that they have: of at::time BETWEEN '09:00' AND '17:00' over three years of minutes 480 of 1,440 instead of half a
-// million. 0: they do not, or are few. What it finds is held against all of them.
+// million. 0 means they do not, or are few. What it finds is held against all of them.
 func comesRound(spans []mechanisms.Span) (period int, once []mechanisms.Span) {
 	least, most := spans[0].From, spans[len(spans)-1].To
 	for k := 1; k <= maxRounds && 3*k < len(spans); k++ {
@@ -195,7 +195,7 @@ func comesRound(spans []mechanisms.Span) (period int, once []mechanisms.Span) {
 // fewSpans is how many spans are compared with their ends.
 const fewSpans = 4
 
-// amongSpans tells whether a number from 0 to below another one lies in few spans.
+// amongSpans reports whether a number from 0 to below another one lies in few spans.
 func (w *writer) amongSpans(number string, spans []mechanisms.Span, below int) string {
 	parts := make([]string, len(spans))
 	for i, s := range spans {
@@ -211,7 +211,7 @@ func (w *writer) amongSpans(number string, spans []mechanisms.Span, below int) s
 	return anyOf(parts)
 }
 
-// oneOf tells whether a number below another one lies in spans.
+// oneOf reports whether a number below another one lies in spans.
 func (w *writer) oneOf(number string, spans []mechanisms.Span, below int) string {
 	var list []string
 	var bits strings.Builder

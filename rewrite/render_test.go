@@ -273,7 +273,7 @@ func randomPred(r *rand.Rand, table *policy.Table, depth int) predicate.Pred {
 	return predicate.InCells{Column: c, Spans: list}
 }
 
-// sumPred is a comparison of a sum of two columns, of numbers or of days and moments; nil: it would be too large.
+// sumPred is a comparison of a sum of two columns, of numbers or of days and moments; nil means it would be too large.
 func sumPred(r *rand.Rand, table *policy.Table) predicate.Pred {
 	var of []*policy.Column
 	moments := r.IntN(2) == 0

@@ -41,10 +41,10 @@ type counted struct {
 	digest   plans.Digest
 	sizes    []int
 	counters int
-	signed   []bool // by counter, those that may be below 0; nil: none
+	signed   []bool // by counter, those that may be below 0; nil means none
 }
 
-// text is SQL and its arguments, and what it hangs on of the columns that it reads, by their names in the database.
+// text is SQL and its arguments, and what it depends on of the columns that it reads, by their names in the database.
 type text struct {
 	sql    string
 	args   []any    // strings
@@ -126,7 +126,7 @@ type Shorter struct {
 // SQL and Args are those of Query.
 func (s Shorter) SQL() string { return s.text.sql }
 
-// Args is described at Query.
+// Args: see Query.
 func (s Shorter) Args() []any { return s.text.args }
 
 // assumed is what a text takes for proven.
@@ -217,7 +217,7 @@ type Unique struct {
 	Table    *policy.Table
 	Columns  []string // source columns
 	Nullable bool     // rows in which one of them is NULL do not matter
-	Whole    string   // the one of Columns that must hold whole numbers; empty: none
+	Whole    string   // the one of Columns that must hold whole numbers; empty means none
 }
 
 // Rank says of a table's column row_rank, of a type of whole numbers, that in every row it is NULL or 1 or more, and
@@ -275,7 +275,7 @@ func (q Query) Digest() plans.Digest { return q.of().digest }
 // Grain is the number of leading cell columns, Counters the number of counts after them.
 func (q Query) Grain() int { return len(q.of().sizes) }
 
-// Signed tells whether a counter may be below 0: the database adds up what may be.
+// Signed reports whether a counter may be below 0: the database adds up what may be.
 func (q Query) Signed(counter int) bool {
 	signed := q.of().signed
 	return signed != nil && signed[counter]
@@ -288,22 +288,23 @@ func (q Query) Keyed() bool { return q.read().keyed }
 // row by row would be a mistake.
 func (q Query) Joins() bool { return q.read().joins }
 
-// Counters is described at Grain.
+// Counters: see Grain.
 func (q Query) Counters() int { return q.of().counters }
 
 // Size is the number of cells of the i-th grain column.
 func (q Query) Size(i int) int { return q.of().sizes[i] }
 
-// Of is q over the rows of a snapshot, which AsOf names by its moment, in nanoseconds since 1970; 0: over those of now.
+// Of is q over the rows of a snapshot, which AsOf names by its moment, in nanoseconds since 1970; 0 means over those of
+// now.
 func (q Query) Of(asOf int64) Query {
 	q.asOf = asOf
 	return q
 }
 
-// AsOf is described at Of.
+// AsOf: see Of.
 func (q Query) AsOf() int64 { return q.asOf }
 
-// Valid tells whether Render or RenderAll made q.
+// Valid reports whether Render or RenderAll made q.
 func (q Query) Valid() bool { return q.scan != nil }
 
 // read is q's scan; that of the zero value is empty.
@@ -329,7 +330,7 @@ func (q Query) Measures() []Query {
 // Number is q's place among Measures.
 func (q Query) Number() int { return q.number }
 
-// Beside tells whether two queries are read in one scan.
+// Beside reports whether two queries are read in one scan.
 func (q Query) Beside(other Query) bool { return q.scan != nil && q.scan == other.scan }
 
 // Width is the number of columns of cells, and of counts, in the answer of q's scan. Where it is of several measures

@@ -65,7 +65,7 @@ func Shapes(d *policy.Dataset, in dialect.Dialect) (list []Shape, err error) {
 	return list, err
 }
 
-// twoPieces cuts a domain of many cells; nil: it is looked at cell by cell.
+// twoPieces cuts a domain of many cells; nil means it is looked at cell by cell.
 func twoPieces(d *policy.Domain) []int {
 	if !d.Ordered() || d.Regular < 4 {
 		return nil

@@ -43,7 +43,7 @@ type readTogether struct {
 	measures []*plans.Measure
 	counters int
 	rows     int            // of the answer, at most
-	grain    *plans.Measure // by what they are tallied; nil: their rows are numbered
+	grain    *plans.Measure // by what they are tallied; nil means their rows are numbered
 }
 
 // together parts measures into those that are read in one scan, in order.
@@ -103,13 +103,13 @@ func maxCombinations(m *plans.Measure) int {
 	return rows
 }
 
-// mayBeStored tells whether the rows of a table of the policy are read as they are stored, as far as may be expected:
+// mayBeStored reports whether the rows of a table of the policy are read as they are stored, as far as may be expected:
 // where a unit has one row a constraint most often proves it (where rows are not kept none is believed).
 func mayBeStored(t *policy.Table, d dialect.Dialect) bool {
 	return alwaysStored(t) || t.MaxRowsPerUnit == 1 && provable(t) && d.OneScan && !d.KeepsNoRows
 }
 
-// alwaysStored tells whether they are, whatever constraints there are.
+// alwaysStored reports whether they are, whatever constraints there are.
 func alwaysStored(t *policy.Table) bool { return t.Dataset.Unit.Row || t.RowRank != "" }
 
 // shared is what measures that may be read in one scan have alike; the zero value: a measure is read by itself.

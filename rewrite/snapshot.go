@@ -50,7 +50,7 @@ type Field struct {
 	Kind   FieldKind
 	Scale  int32   // of one that is Fixed or Long
 	OfUnit bool    // it names a unit by a text, which gets a number
-	stored *Stored // what is made of what comes, of a column that is read as it is stored; nil: it comes as Kind says
+	stored *Stored // what is made of what comes, of a column that is read as it is stored; nil means it comes as Kind says
 	packed []digit // of several columns
 }
 
@@ -67,7 +67,7 @@ type Extraction struct {
 // SQL and Args are the query on the source, as those of Query.
 func (e Extraction) SQL() string { return e.text.sql }
 
-// Args are described at SQL.
+// Args: see SQL.
 func (e Extraction) Args() []any { return e.text.args }
 
 // Required are the keys through which units are found: the query must not run where no constraint proves them.
@@ -195,7 +195,7 @@ func keyKind(k *policy.Column) (kind FieldKind, ofUnit bool) {
 	return kindOf(to.Type), false
 }
 
-// WholeKey tells whether a source column of the table that names units or joins rows comes as whole numbers.
+// WholeKey reports whether a source column of the table that names units or joins rows comes as whole numbers.
 func WholeKey(t *policy.Table, source string) bool {
 	if source == t.UnitColumn {
 		return unitKind(t) == Whole

@@ -21,12 +21,12 @@ const MaxRanked = 1 << 16
 // Arrangement is where the rows of an extraction are and go.
 type Arrangement struct {
 	Staged  string // the table of its fields
-	Numbers string // with units that are texts, the table of their numbers (Number); empty: they have been numbered
+	Numbers string // with units that are texts, the table of their numbers (Number); empty means they have been numbered
 	Heavy   string // a table that is made of the units with very many rows
 	Single  bool   // a constraint proves that a unit has one row
 	Light   bool   // no unit has very many rows: Heavy is not made
-	Most    int64  // rows of a unit that are ranked by themselves; 0: MaxRanked
-	Parts   int    // in how many parts the units are ranked and sorted, one after the other; 0: one
+	Most    int64  // rows of a unit that are ranked by themselves; 0 means MaxRanked
+	Parts   int    // in how many parts the units are ranked and sorted, one after the other; 0 means one
 }
 
 // Arrange writes the statements that put the rows of an extraction into the snapshot. Of units that have many rows the

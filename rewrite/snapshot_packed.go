@@ -59,7 +59,7 @@ func (w *writer) packable(c *policy.Column) (d digit, ok bool) {
 // packed finds the fields of several columns, each a run of neighbours.
 func (w *writer) packed() (fields []Field) {
 	order := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: w.table, alias: "b", copying: true}
-	round, field := int64(0), int64(0) // what the digits of the round, and of the field, multiply to; 0: there is none
+	round, field := int64(0), int64(0) // what the digits of the round, and of the field, multiply to; 0 means there is none
 	inWord := false
 	for i, c := range w.table.Columns {
 		d, ok := digit{}, false
@@ -123,7 +123,7 @@ func (w *writer) sizeOfLimb(i int, c *policy.Column) int64 {
 	}
 }
 
-// digitFor is a column's place among fields that are packed; nil: it has none.
+// digitFor is a column's place among fields that are packed; nil means it has none.
 func digitFor(fields []Field, c *policy.Column) (*Field, *digit) {
 	for i := range fields {
 		for at := range fields[i].packed {
@@ -165,10 +165,10 @@ func (f *Field) Number(items [][]byte) (n int64, known, ok bool) {
 	return n, true, true
 }
 
-// Stored tells whether a field's value is Number's.
+// Stored reports whether a field's value is Number's.
 func (f *Field) Stored() bool { return f.stored != nil || len(f.packed) > 0 }
 
-// Meaning is all that Number hangs on: a copy that was made by another rule is another.
+// Meaning is all that Number depends on: a copy that was made by another rule is another.
 func (f *Field) Meaning() string {
 	text := f.stored.String()
 	for _, d := range f.packed {

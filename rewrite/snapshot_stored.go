@@ -52,7 +52,7 @@ const (
 	storedText                          // text, at most so long
 )
 
-// String is all that Value hangs on: copies that were made by another one are another's.
+// String is all that Value depends on: copies that were made by another one are another's.
 func (s *Stored) String() string {
 	if s == nil {
 		return ""
@@ -68,7 +68,7 @@ func (s *Stored) kind() FieldKind {
 	return Whole
 }
 
-// asStoredValue is how a column is read as it is stored: what is selected, and what is made of it; nil: it is not.
+// asStoredValue is how a column is read as it is stored: what is selected, and what is made of it; nil means it is not.
 func (w *writer) asStoredValue(c *policy.Column) (item string, s *Stored) {
 	if !w.dialect.Binary || c.Open != nil || c.Domain == nil || len(c.Product) > 0 || c.Outside != policy.OutsideClamp && c.Outside != policy.OutsideOther && c.Outside != policy.OutsideExclude {
 		return "", nil

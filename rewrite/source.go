@@ -83,7 +83,7 @@ func (w *writer) input() string {
 	return "(SELECT * FROM " + from + " AS " + w.alias + " WHERE " + bound + ") AS " + w.alias
 }
 
-// provable tells whether a unique constraint on the unit's column would prove the table's bound.
+// provable reports whether a unique constraint on the unit's column would prove the table's bound.
 func provable(t *policy.Table) bool {
 	return t.Derived == nil && t.UnitColumn != "" && t.View.Text == ""
 }
@@ -149,7 +149,7 @@ func (w *writer) stored(everything bool) (from, unit string) {
 	return from, unit
 }
 
-// settled tells whether no query has to choose which of a unit's rows stay: a constraint proves that a unit has one
+// settled reports whether no query has to choose which of a unit's rows stay: a constraint proves that a unit has one
 // row, or the policy names the column that numbers them.
 func (w *writer) settled(t *policy.Table) bool {
 	return t.RowRank != "" || slices.Contains(w.proven, t)
@@ -159,10 +159,10 @@ func (w *writer) settled(t *policy.Table) bool {
 // the rows of it that are read.
 //
 // Where the policy names a rank, `row_rank: visit`, they are t.visit >= 1 AND t.visit <= k. Claim: a unit has at most k
-// such rows, and which they are hangs on that unit's own rows alone (privacy rule 10). Proof: the query runs only where
-// a constraint shows, in its own snapshot, that no two rows share unit and rank, NULL aside, and that the rank is a
-// whole number (Required): k ranks are k rows. The rank is a value of the row, so a neighbour's rows are the same with
-// and without another unit's.
+// such rows, and which they are depends on that unit's own rows alone (privacy rule 10). Proof: the query runs only
+// where a constraint shows, in its own snapshot, that no two rows share unit and rank, NULL aside, and that the rank is
+// a whole number (Required): k ranks are k rows. The rank is a value of the row, so a neighbour's rows are the same
+// with and without another unit's.
 //
 // Where CHECK constraints show in that snapshot what one of these conditions says of every row (Rank), it is left out:
 // it holds of each row that is read.
@@ -233,7 +233,7 @@ func (w *writer) numbered() string {
 	return "(SELECT " + w.single("b.u", "1", w.call("row_number")+" OVER ("+window+")") + " AS r" + unit + items + "\n  FROM " + base + " AS b)"
 }
 
-// countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a
+// countsRows reports whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a
 // unit stay does not matter then. (Counting takes about half as long as numbering where units have several rows, and no
 // less where each has one.)
 func (w *writer) countsRows(m *plans.Measure) bool {
@@ -256,7 +256,7 @@ func (w *writer) equal(a, b string) string {
 // joinable is a key as joins compare it.
 func (w *writer) joinable(key string) string { return dialect.Fill(w.dialect.Key, key) }
 
-// inQuery tells whether a value is among the rows of a query.
+// inQuery reports whether a value is among the rows of a query.
 func (w *writer) inQuery(value, query string) string {
 	return dialect.Fill(w.dialect.Within, value, query)
 }

@@ -25,7 +25,7 @@ import (
 //
 // Both give what normalising each row would: a cell is a function of the stored value, and of a moment's bin.
 
-// asStored tells whether a measure reads its rows as they are stored.
+// asStored reports whether a measure reads its rows as they are stored.
 func (w *writer) asStored(m *plans.Measure) bool {
 	return m.Table.Derived == nil && !w.dialect.Ready && (m.Table.Dataset.Unit.Row || w.settled(m.Table))
 }
@@ -37,7 +37,7 @@ const (
 	fewDays   = 1 << 15
 )
 
-// tallies tells whether rows are counted by their stored values first.
+// tallies reports whether rows are counted by their stored values first.
 func (w *writer) tallies(m *plans.Measure) bool { return w.combinations(m) <= fewStored }
 
 // combinations is how many different rows the columns of a measure's grain are expected to have; more than any limit:
@@ -53,7 +53,7 @@ func (w *writer) combinations(m *plans.Measure) uint64 {
 	return product
 }
 
-// storedValues is how many different values a column is expected to hold; 0: many.
+// storedValues is how many different values a column is expected to hold; 0 means many.
 func storedValues(c *policy.Column) uint64 {
 	switch d := c.Domain; {
 	case d == nil || c.Open != nil:
@@ -234,7 +234,7 @@ func (w *writer) fromTally(m *plans.Measure, t tally, from string, counter int) 
 }
 
 // bin is how moments are brought together before rows are counted: length cells at a time, from the cell from on, which
-// is at most the first one; number is how many come of it, 0: they are not.
+// is at most the first one; number is how many come of it, 0 means they are not.
 type bin struct {
 	from, length int
 	number       uint64

@@ -158,7 +158,7 @@ func (w *writer) uncut(f plans.Factor, n string) string {
 	return k
 }
 
-// decimalOnGrid is round(n·10^−exponent) of a decimal of limited digits; empty: not of this grid.
+// decimalOnGrid is round(n·10^−exponent) of a decimal of limited digits; empty means not of this grid.
 func (w *writer) decimalOnGrid(c *policy.Column, n string, exponent int) string {
 	held, err := fixedOf(c, w.dialect)
 	held.writer = w

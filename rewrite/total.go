@@ -29,8 +29,8 @@ import (
 // unit's rows then still move it by at most Low and High a row, since rounding grows with what is rounded and whole
 // numbers move it by themselves.
 
-// total writes what the rows of a group add up to, in the type wide, NULL where there are none; empty: of the sum this
-// cannot be said.
+// total writes what the rows of a group add up to, in the type wide, NULL where there are none; empty means of the sum
+// this cannot be said.
 func (w *writer) total(sum *plans.Sum, filter string) string {
 	f, ok := alone(sum)
 	if !ok {
@@ -55,7 +55,7 @@ func (w *writer) total(sum *plans.Sum, filter string) string {
 	return total
 }
 
-// sumOf is what a counter adds up of each row; nil: it counts rows.
+// sumOf is what a counter adds up of each row; nil means it counts rows.
 func sumOf(m *plans.Measure, counter int) *plans.Sum {
 	if m.Sums == nil {
 		return nil
@@ -87,7 +87,7 @@ func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
 }
 
 // addend is what is added up of a column's normalised values n, how many digits after the point that has, and how the
-// sum is brought to the grid; nil: it is on it.
+// sum is brought to the grid; nil means it is on it.
 func (w *writer) addend(f plans.Factor, n string) (each string, scale int32, shift func(total string) string) {
 	if !w.onlyWithin(f) {
 		return "", 0, nil
@@ -99,7 +99,7 @@ func (w *writer) addend(f plans.Factor, n string) (each string, scale int32, shi
 	return w.uncut(f, n), 0, nil
 }
 
-// exact tells whether a column's values are on the factor's grid as they are, and a sum of them has room.
+// exact reports whether a column's values are on the factor's grid as they are, and a sum of them has room.
 func (w *writer) exact(f plans.Factor) bool {
 	d := f.Column.Domain
 	switch d.Min.(type) {
@@ -149,7 +149,7 @@ func (w *writer) exactAddend(f plans.Factor, n string) (each string, scale int32
 	}
 }
 
-// onlyWithin tells whether the domain's ends keep a factor within its own, so that nothing of a row is compared with
+// onlyWithin reports whether the domain's ends keep a factor within its own, so that nothing of a row is compared with
 // these.
 func (w *writer) onlyWithin(f plans.Factor) bool {
 	c := f.Column
@@ -170,7 +170,7 @@ func (w *writer) onlyWithin(f plans.Factor) bool {
 	return true
 }
 
-// ofThePolicy tells whether a column's values are those of a table's of the policy, or NULL: a join, a union or a
+// ofThePolicy reports whether a column's values are those of a table's of the policy, or NULL: a join, a union or a
 // sub-query hands them on as they are. What is computed may be of another type than its domain says.
 func ofThePolicy(c *policy.Column) bool {
 	return c.Table.Derived == nil || slices.ContainsFunc(c.Table.Base(), func(t *policy.Table) bool {
@@ -209,7 +209,8 @@ func (w *writer) settledColumns(m *plans.Measure) (list []*policy.Column) {
 	return list
 }
 
-// sumsOnly tells whether a measure's counters ask of a column for its sum as it is and whether it is NULL, and no more.
+// sumsOnly reports whether a measure's counters ask of a column for its sum as it is and whether it is NULL, and no
+// more.
 func (w *writer) sumsOnly(m *plans.Measure, c *policy.Column) bool {
 	for i, p := range m.Counters {
 		sum := sumOf(m, i)
@@ -229,7 +230,7 @@ func (w *writer) sumsOnly(m *plans.Measure, c *policy.Column) bool {
 	return true
 }
 
-// declaredAlone tells whether only rows with a value of the column's domain are read, and it is the stored one.
+// declaredAlone reports whether only rows with a value of the column's domain are read, and it is the stored one.
 func declaredAlone(where predicate.Pred, c *policy.Column) bool {
 	if c.Outside == policy.OutsideClamp {
 		return false
@@ -296,7 +297,7 @@ func withoutNulls(p predicate.Pred, columns []*policy.Column) predicate.Pred {
 	return predicate.AllOf(left)
 }
 
-// notNull is the column of which a predicate says that it is not NULL, and no more; nil: it says something else.
+// notNull is the column of which a predicate says that it is not NULL, and no more; nil means it says something else.
 func notNull(p predicate.Pred) *policy.Column {
 	if in, ok := p.(predicate.InCells); ok && in.Column.Domain != nil && len(in.Spans) == 1 && in.Spans[0] == (mechanisms.Span{From: 0, To: in.Column.Domain.Null}) {
 		return in.Column

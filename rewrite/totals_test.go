@@ -100,7 +100,7 @@ func randomSum(r *rand.Rand, table *policy.Table) *plans.Sum {
 	return sum
 }
 
-// added is what a row adds to a sum, in the twin's own arithmetic; false: one of its values is NULL.
+// added is what a row adds to a sum, in the twin's own arithmetic; false means one of its values is NULL.
 func added(sum *plans.Sum, table *policy.Table, row []policy.Value) (total int64, ok bool) {
 	for _, term := range sum.Terms {
 		product := term.Times

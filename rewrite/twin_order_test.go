@@ -199,7 +199,7 @@ func groupedRows(t testing.TB, m *plans.Measure, rows []stored) [][]policy.Value
 	return kept
 }
 
-// classesOf are the first combinations of cells of a row's class in each grouping; false: it is in no group.
+// classesOf are the first combinations of cells of a row's class in each grouping; false means it is in no group.
 func classesOf(t testing.TB, m *plans.Measure, row []policy.Value) (firsts []int, ok bool) {
 	at := 0
 	for _, g := range m.Groups {

@@ -32,7 +32,7 @@ type stored struct {
 	raw  []policy.Value
 }
 
-// normal applies the rules to one raw value; false: the row is left out.
+// normal applies the rules to one raw value; false means the row is left out.
 func normal(c *policy.Column, raw policy.Value) (policy.Value, bool) {
 	f, isFloat := raw.(float64)
 	if raw == nil || isFloat && math.IsNaN(f) {

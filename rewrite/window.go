@@ -65,7 +65,7 @@ func (w *writer) windowed(numbered bool) (join string, conditions []string) {
 	return "", append(to, w.inQuery("t."+unit, "SELECT t."+unit+others))
 }
 
-// seenByJoin tells whether the units that have a row in a window are joined.
+// seenByJoin reports whether the units that have a row in a window are joined.
 func seenByJoin(v *plans.Window, t *policy.Table, d dialect.Dialect) bool {
 	return v != nil && v.From > 0 && t.NullEach && t.UnitColumn != "" && d.MarksByJoin
 }

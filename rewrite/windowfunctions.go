@@ -60,7 +60,7 @@ func (w *writer) windowFunctions(d *derived.Windowed) string {
 
 // sideBySide tells that two functions tell rows apart that tie, each in an order of its own. Each order would be by the
 // contents last, and rows of the same contents would have any number in each: which of one go with which of the other
-// hangs on how the engine sorts, and so on other units' rows. They are numbered once then, below all functions, and
+// depends on how the engine sorts, and so on other units' rows. They are numbered once then, below all functions, and
 // every order goes on by that number.
 func sideBySide(d *derived.Windowed, written func(int) bool) bool {
 	var first *derived.WindowColumn

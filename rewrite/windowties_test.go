@@ -16,9 +16,9 @@ var sideBySide = []string{
 	`SELECT n, m, count(*) FROM (SELECT row_number() OVER (PARTITION BY who ORDER BY secs) AS n, row_number() OVER (PARTITION BY who, kind ORDER BY paid DESC) AS m FROM calls) t GROUP BY 1, 2`,
 }
 
-// TestWindowsSideBySideAreTheUnitsOwn: which two numbers rows that are the same in everything have together hangs on no
-// other person's rows (privacy rule 10): the counts with and without one person differ by that person's three rows, and
-// no more.
+// TestWindowsSideBySideAreTheUnitsOwn: which two numbers rows that are the same in everything have together depends on
+// no other person's rows (privacy rule 10): the counts with and without one person differ by that person's three rows,
+// and no more.
 func TestWindowsSideBySideAreTheUnitsOwn(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func (t Table) Qualified() string {
 	return t.Schema + "." + t.Name
 }
 
-// Same tells whether two tables are one copy.
+// Same reports whether two tables are one copy.
 func (t Table) Same(other Table) bool {
 	a, b := t.Rows.Value(), other.Rows.Value()
 	return slices.Equal(a.Columns, b.Columns) && len(a.Data) == len(b.Data) && (len(a.Data) == 0 || &a.Data[0] == &b.Data[0])
@@ -66,7 +66,7 @@ type Engine interface {
 	Describe(ctx context.Context, s Session, q outer.Query, tables []Table) (Description, error)
 	// Numbers are those by which the catalogs of a dataset know columns. The caller does not change them.
 	Numbers(dataset string) pgcatalog.Numbers
-	// Slots is how many queries run at a time; 0: any number.
+	// Slots is how many queries run at a time; 0 means any number.
 	Slots() int
 	Close() error
 }

@@ -19,18 +19,18 @@ type Session struct {
 	User, Database string
 	PID            uint32
 	Settings       map[string]string       // for current_setting(), by lower-case name
-	Listed         func() []plans.Variable // for pg_settings; nil: it lists those of Settings
+	Listed         func() []plans.Variable // for pg_settings; nil means it lists those of Settings
 	Cursors        []Cursor
 	Prepared       []*Prepared
-	Clients        func() []Client  // the sessions of the user; nil: this one
-	Zone           *time.Location   // of the settings; nil: that of the name in Settings
-	Literals       *scalar.Literals // how the literals of the query are read; nil: as the settings are
+	Clients        func() []Client  // the sessions of the user; nil means this one
+	Zone           *time.Location   // of the settings; nil means that of the name in Settings
+	Literals       *scalar.Literals // how the literals of the query are read; nil means as the settings are
 
 	Unreleased bool // no released value comes with the query: its errors may be given in the server's words
 
-	Time   time.Duration       // of the processor, that is left to the statement; 0: the engine's own deadline
+	Time   time.Duration       // of the processor, that is left to the statement; 0 means the engine's own deadline
 	OfTime time.Duration       // of so much, which is told where that is over
-	Took   func(time.Duration) // told how much a query took; nil: nobody asks
+	Took   func(time.Duration) // told how much a query took; nil means nobody asks
 }
 
 // Variables are the rows of pg_settings.

@@ -153,7 +153,7 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 	return nil
 }
 
-// sameHouse tells whether two policies can be served by the same open connections.
+// sameHouse reports whether two policies can be served by the same open connections.
 func sameHouse(a, b *policy.Policy) bool {
 	return a.Server.Listen == b.Server.Listen && a.Server.Admin == b.Server.Admin && a.Server.Console == b.Server.Console && reflect.DeepEqual(a.Server.TLS, b.Server.TLS) &&
 		reflect.DeepEqual(a.Backend, b.Backend) && a.Sandbox == b.Sandbox && a.Ledger == b.Ledger && a.Server.Spans == b.Server.Spans

@@ -18,7 +18,7 @@ func KeysOf(table string) map[string]rewrite.Unique {
 // uniqueKeyCase is a constraint of lines, and what of KeysOf it proves.
 type uniqueKeyCase struct {
 	Constraint string
-	Kind       string // of a; empty: integer
+	Kind       string // of a; empty means integer
 	Duck       bool   // DB knows it too
 	Want       map[string]bool
 }

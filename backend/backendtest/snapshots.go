@@ -54,7 +54,7 @@ func RenewedBy(t *testing.T, b backend.Backend, after time.Duration, current fun
 	}
 }
 
-// RefusesWith has the database inspected, which must be refused by such words; empty: not at all.
+// RefusesWith has the database inspected, which must be refused by such words; empty means not at all.
 func RefusesWith(t *testing.T, h *House, words string) {
 	t.Helper()
 	findings, err := h.Inspect(context.Background(), h.Policy, h.Policy.Datasets[0])

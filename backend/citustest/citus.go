@@ -89,7 +89,7 @@ func create(t testing.TB, over bool) (d *Database, line *Line) {
 	return d, line
 }
 
-// Settings are what package backend gives each transaction on a cluster, as far as plans hang on it
+// Settings are what package backend gives each transaction on a cluster, as far as plans depend on it
 // (backend.TestCitusSettingsOfTests), for a session of a test.
 var Settings = []string{"SET timezone = 'UTC'", "SET search_path = ''", "SET datestyle = 'ISO, YMD'", "SET citus.max_intermediate_result_size = '-1'", "SET citus.enable_repartition_joins = 'off'",
 	"SET citus.enable_single_hash_repartition_joins = 'off'", "SET citus.local_table_join_policy = 'auto'",

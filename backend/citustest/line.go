@@ -32,7 +32,7 @@ func newLine(t testing.TB, to string) *Line {
 	return l
 }
 
-// CutAfter cuts the line once so many more bytes have come from the worker; 0: now.
+// CutAfter cuts the line once so many more bytes have come from the worker; 0 means now.
 func (l *Line) CutAfter(bytes int64) {
 	l.mu.Lock()
 	l.left = bytes
@@ -126,7 +126,7 @@ func (l *Line) carry(to, from net.Conn, worker bool) {
 	}
 }
 
-// spent tells whether all has come that may.
+// spent reports whether all has come that may.
 func (l *Line) spent(n int64) (times int, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

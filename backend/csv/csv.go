@@ -87,7 +87,7 @@ func (r *Reader) grow() *Field {
 	return &r.record[len(r.record)-1]
 }
 
-// split reads one line. It tells whether the file has ended.
+// split reads one line. It reports whether the file has ended.
 func (r *Reader) split() (ended bool, err error) {
 	f := r.grow()
 	begun := false // a byte of the field has been read

@@ -83,7 +83,7 @@ func (b *DB) fill(ctx context.Context, p *policy.Policy, tables []*policy.Table,
 	return nil
 }
 
-// duckFile is the path of the file that the policy's URL names; empty: its tables have files of their own.
+// duckFile is the path of the file that the policy's URL names; empty means its tables have files of their own.
 func duckFile(p *policy.Policy) string {
 	file := strings.TrimPrefix(p.Backend.URL, "duckdb:")
 	if file != "" && !filepath.IsAbs(file) {
@@ -119,10 +119,10 @@ func (u unreadable) Error() string {
 	return u.file + " is not a DuckDB file that this version can read, or another process writes to it"
 }
 
-// Dialect is described at Backend.
+// Dialect: see Backend.
 func (b *DB) Dialect() dialect.Dialect { return dialect.DuckDB }
 
-// Ready is described at Backend.
+// Ready: see Backend.
 func (b *DB) Ready(caller context.Context, queries ...rewrite.Query) error {
 	return b.ReadyTo(caller, b.log, queries, b.textOf)
 }
@@ -149,14 +149,14 @@ func folded(schema, table, column string) inspect.ColumnName {
 	return inspect.ColumnOf(strings.ToLower(schema), strings.ToLower(table), strings.ToLower(column))
 }
 
-// ReadPublic is described at Backend.
+// ReadPublic: see Backend.
 func (b *DB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
 	return inspect.CopyTable(t, dialect.DuckDB, func(text string, add func([]*string) error) error {
 		return b.EachRow(ctx, text, add)
 	})
 }
 
-// Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and
+// Inspect: see Backend. The schema cannot change below a running backend: a file is attached read-only, and
 // memory belongs to this process.
 func (b *DB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]backend.Finding, error) {
 	have, err := b.datasetShape(ctx, d)
@@ -192,7 +192,7 @@ func (b *DB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (
 	return append(findings, judged...), nil
 }
 
-// Adopt is described at Backend. What Inspect saw stays.
+// Adopt: see Backend. What Inspect saw stays.
 func (b *DB) Adopt(*policy.Policy) {}
 
 // datasetShape is what the catalog says of a dataset's tables, and what its trusted SELECTs would show.

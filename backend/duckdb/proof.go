@@ -15,12 +15,12 @@ type uniqueKey struct {
 	broken  []inspect.ColumnName // those whose values need not be whole numbers
 }
 
-// provenForm tells whether constraints prove what a shorter text takes for proven.
+// provenForm reports whether constraints prove what a shorter text takes for proven.
 func (b *DB) provenForm(s rewrite.Shorter) bool {
 	return !slices.ContainsFunc(s.Ranks, func(r rewrite.Rank) bool { return !b.ranksSaid(r) }) && b.proven(s.Needs)
 }
 
-// proven tells whether constraints prove all that is needed. In DB they hold in every snapshot: the schema cannot
+// proven reports whether constraints prove all that is needed. In DB they hold in every snapshot: the schema cannot
 // change.
 func (b *DB) proven(needs []rewrite.Unique) bool {
 	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool {

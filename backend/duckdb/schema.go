@@ -125,8 +125,8 @@ FROM duckdb_constraints() WHERE database_name = $1 AND constraint_type IN ('CHEC
 // simple is a name that DB writes without quotes, where it is no keyword.
 var simple = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// ranksSaid tells whether CHECK and NOT NULL constraints say of a column what a rewrite.Rank does. Of a keyword they do
-// not: it is written in quotes.
+// ranksSaid reports whether CHECK and NOT NULL constraints say of a column what a rewrite.Rank does. Of a keyword they
+// do not: it is written in quotes.
 func (b *DB) ranksSaid(r rewrite.Rank) bool {
 	schema, name := rewrite.Relation(r.Table.Source, dialect.DuckDB)
 	said, rank, unit := b.said[folded(schema, name, "")], strings.ToLower(r.Table.RowRank), strings.ToLower(r.Table.UnitColumn)

@@ -40,13 +40,13 @@ func NewSource(p *policy.Policy, log *slog.Logger) *Source {
 	return &Source{policy: p, log: log}
 }
 
-// Dialect is described at source.
+// Dialect: see source.
 func (s *Source) Dialect() dialect.Dialect { return dialect.DuckDB }
 
-// Close is described at source.
+// Close: see source.
 func (s *Source) Close() error { return nil }
 
-// Identity is described at source.
+// Identity: see source.
 func (s *Source) Identity() string {
 	text := fmt.Sprintf("duckdb %q", duckFile(s.policy))
 	for _, name := range slices.Sorted(maps.Keys(s.policy.Backend.Files)) {
@@ -72,7 +72,7 @@ func (s *Source) beside(ctx context.Context, tables []*policy.Table, how files.L
 	return do(b)
 }
 
-// Inspect is described at source. Of files it sees the columns alone.
+// Inspect: see source. Of files it sees the columns alone.
 func (s *Source) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (findings []backend.Finding, err error) {
 	err = s.beside(ctx, files.TablesOf(p), files.Bare, func(b *DB) error {
 		have, err := b.datasetShape(ctx, d)
@@ -86,7 +86,7 @@ func (s *Source) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 	return findings, err
 }
 
-// CopyFindings is described at source.
+// CopyFindings: see source.
 func (s *Source) CopyFindings(_ context.Context, d *policy.Dataset) ([]backend.Finding, error) {
 	seen, _ := s.pins.Of(d)
 	return inspect.KeyFindings(inspect.Copies{Questions: (*DB)(nil)}, d, seen, dialect.DuckDB), nil
@@ -95,7 +95,7 @@ func (s *Source) CopyFindings(_ context.Context, d *policy.Dataset) ([]backend.F
 // Adopt is Backend's.
 func (s *Source) Adopt(p *policy.Policy) { s.pins.Adopt(p) }
 
-// ReadPublic is described at Backend.
+// ReadPublic: see Backend.
 func (s *Source) ReadPublic(ctx context.Context, t *policy.Table) (rows privacy.Released[[][]policy.Value], err error) {
 	tables := []*policy.Table{t}
 	if t.View.Text != "" {
@@ -108,7 +108,7 @@ func (s *Source) ReadPublic(ctx context.Context, t *policy.Table) (rows privacy.
 	return rows, err
 }
 
-// Consistent is described at source.
+// Consistent: see source.
 func (s *Source) Consistent(ctx context.Context, into *snapshot.Maker, do func(snapshot.Reading) error) error {
 	var tables []*policy.Table
 	for _, e := range into.List {
@@ -161,7 +161,7 @@ func (s *Source) fillWhenFree(ctx context.Context, b *DB, tables []*policy.Table
 	}
 }
 
-// unchanged tells whether the DB file still has the tables that Inspect saw.
+// unchanged reports whether the DB file still has the tables that Inspect saw.
 func (s *Source) unchanged(ctx context.Context, b *DB, list []rewrite.Extraction) error {
 	if duckFile(s.policy) == "" {
 		return nil // files are read with the types that the policy declares
@@ -206,15 +206,15 @@ func sameFile(a, b os.FileInfo) bool {
 // reading is a source that the engine which makes a snapshot has attached.
 type reading struct{ *DB }
 
-// Proven is described at reading.
+// Proven: see reading.
 func (r reading) Proven(_ context.Context, needs []rewrite.Unique) (bool, error) {
 	return r.DB.proven(needs), nil
 }
 
-// Numbers is described at reading.
+// Numbers: see reading.
 func (r reading) Numbers() bool { return false }
 
-// Rows is described at reading.
+// Rows: see reading.
 func (r reading) Rows(ctx context.Context, e rewrite.Extraction, into *snapshot.Staged) error {
 	_, err := r.Pool.ExecContext(ctx, "INSERT INTO staged.main."+into.Name+" "+e.SQL(), e.Args()...)
 	if err := into.Failed(err); errors.Is(err, snapshot.ErrMaking) {

@@ -493,7 +493,8 @@ func TestParquetTypesThatAreRefused(t *testing.T) {
 	refusesParquet(t, filepath.Join("..", "parquet", "testdata", "decimals.parquet"), "d38", "")
 }
 
-// refusesParquet opens a policy over a file, live and for a snapshot, which is refused by such words; empty: it is not.
+// refusesParquet opens a policy over a file, live and for a snapshot, which is refused by such words; empty means it is
+// not.
 func refusesParquet(t *testing.T, file, column, words string) {
 	t.Helper()
 	file, err := filepath.Abs(file)

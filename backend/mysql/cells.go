@@ -330,7 +330,7 @@ func plainDecimal(text string) string {
 }
 
 // KeyClass names the types whose values are one text if and only if they are equal, one name for all that MySQL
-// compares with each other so; empty: of this type it is not known.
+// compares with each other so; empty means of this type it is not known.
 func KeyClass(at Shape) string {
 	switch at.Data {
 	case "tinyint", "smallint", "mediumint", "int", "year":
@@ -384,12 +384,12 @@ type Shape struct {
 	Collation  string
 }
 
-// textual tells whether LEFT cuts it. ENUM and SET are among them: their labels are texts.
+// textual reports whether LEFT cuts it. ENUM and SET are among them: their labels are texts.
 func (s Shape) textual() bool {
 	return strings.HasSuffix(s.Data, "text") || strings.HasSuffix(s.Data, "blob") || slices.Contains([]string{"char", "varchar", "binary", "varbinary", "enum", "set"}, s.Data)
 }
 
-// bytes tells whether it holds bytes, and not characters.
+// bytes reports whether it holds bytes, and not characters.
 func (s Shape) bytes() bool {
 	return s.Data == "binary" || s.Data == "varbinary" || s.Data == "bit"
 }

@@ -101,7 +101,7 @@ func shapeOf(row []string) inspect.ColumnShape {
 		Readable: slices.Contains(strings.Split(row[11], ","), "select"), More: s}
 }
 
-// Inspect is described at source.
+// Inspect: see source.
 func (s *Source) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (findings []backend.Finding, err error) {
 	err = s.beside(ctx, func(c *Conn) error {
 		have, err := look(ctx, c, d)
@@ -246,7 +246,7 @@ func columnFindings(c *policy.Column, at Shape) []backend.Finding {
 	return nil
 }
 
-// CopyFindings is described at source.
+// CopyFindings: see source.
 func (s *Source) CopyFindings(_ context.Context, d *policy.Dataset) ([]backend.Finding, error) {
 	seen, _ := s.pins.Of(d)
 	return inspect.KeyFindings(inspect.Copies{Questions: answers{}}, d, seen.shape, dialect.MySQL), nil

@@ -46,7 +46,7 @@ func Failed(err error) bool {
 	return errors.As(err, &server) || errors.Is(err, client.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, ErrAnswer)
 }
 
-// Code is the number and the SQLSTATE of a server's error, which is none of its texts; false: it is another error.
+// Code is the number and the SQLSTATE of a server's error, which is none of its texts; false means it is another error.
 func Code(err error) (number uint16, state string, ok bool) {
 	var server *client.MySQLError
 	if !errors.As(err, &server) {
@@ -220,7 +220,7 @@ func (c *Conn) Each(ctx context.Context, text string, args []string, do func([]d
 	})
 }
 
-// cellText is the text of a value of the driver's; false: NULL, or none of its types.
+// cellText is the text of a value of the driver's; false means NULL, or none of its types.
 func cellText(v driver.Value) (string, bool) {
 	switch v := v.(type) {
 	case []byte:

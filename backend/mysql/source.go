@@ -66,13 +66,13 @@ func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Source, err
 	return s, s.beside(ctx, func(*Conn) error { return nil })
 }
 
-// Dialect is described at source.
+// Dialect: see source.
 func (s *Source) Dialect() dialect.Dialect { return dialect.MySQL }
 
 // Close is described at source: nothing stays open.
 func (s *Source) Close() error { return nil }
 
-// Identity is described at source.
+// Identity: see source.
 func (s *Source) Identity() string {
 	return fmt.Sprintf("mysql %q %q %q", s.config.Net, s.config.Addr, s.config.DBName)
 }
@@ -96,7 +96,7 @@ func (s *Source) beside(ctx context.Context, do func(*Conn) error) error {
 	return backend.ErrUnavailable
 }
 
-// ReadPublic is described at Backend. The rows go the way of private ones, so that their values mean the same.
+// ReadPublic: see Backend. The rows go the way of private ones, so that their values mean the same.
 func (s *Source) ReadPublic(ctx context.Context, t *policy.Table) (rows privacy.Released[[][]policy.Value], err error) {
 	engine, err := embedded.Start(ctx, os.TempDir())
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Source) ReadPublic(ctx context.Context, t *policy.Table) (rows privacy.
 	return inspect.CopyTable(t, dialect.MySQL, func(text string, add func([]*string) error) error { return engine.EachRow(ctx, text, add) })
 }
 
-// Consistent is described at source.
+// Consistent: see source.
 func (s *Source) Consistent(ctx context.Context, into *snapshot.Maker, do func(snapshot.Reading) error) error {
 	var tables []*policy.Table
 	for _, e := range into.List {
@@ -150,7 +150,7 @@ func cause(err error) string {
 	return execute.Cause(err)
 }
 
-// nextOf is the table through which a table's units are found; nil: its rows name them.
+// nextOf is the table through which a table's units are found; nil means its rows name them.
 func nextOf(t *policy.Table) *policy.Table {
 	if t.Via == nil {
 		return nil
@@ -216,7 +216,7 @@ type reading struct {
 	keys   map[inspect.ColumnName]bool
 }
 
-// begin is described at Source.
+// begin: see Source.
 func (r *reading) begin(ctx context.Context, guard *Conn, tables []*policy.Table, pinned bool) error {
 	var looks []string
 	for _, t := range tables {
@@ -271,12 +271,12 @@ func (r *reading) unchanged(ctx context.Context, d *policy.Dataset, pinned bool)
 	return nil
 }
 
-// same tells whether a catalog says the same twice.
+// same reports whether a catalog says the same twice.
 func (m seen) same(other seen) bool {
 	return maps.Equal(m.shape, other.shape) && maps.Equal(m.keys, other.keys)
 }
 
-// Proven is described at reading. A primary key alone is believed: InnoDB keeps its rows by it. Other unique keys are
+// Proven: see reading. A primary key alone is believed: InnoDB keeps its rows by it. Other unique keys are
 // not checked where a session has switched that off (unique_checks), and what such sessions leave is not to be seen.
 func (r *reading) Proven(_ context.Context, needs []rewrite.Unique) (bool, error) {
 	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool { return !proven(r.shape, r.keys, u) }), nil
@@ -303,10 +303,10 @@ func proven(have inspect.Shape, keys map[inspect.ColumnName]bool, u rewrite.Uniq
 	return any && whole && u.Table.View.Text == ""
 }
 
-// Numbers is described at reading.
+// Numbers: see reading.
 func (r *reading) Numbers() bool { return false }
 
-// Rows is described at reading.
+// Rows: see reading.
 func (r *reading) Rows(ctx context.Context, e rewrite.Extraction, into *snapshot.Staged) error {
 	keys := map[*policy.Table][]string{}
 	for t := e.Table; t != nil; t = nextOf(t) {

@@ -23,7 +23,7 @@ import (
 // Citus: a PostgreSQL, the coordinator, whose tables lie on other ones, its workers. dpproxy speaks to the coordinator
 // alone. docs/adr/0150 says what of PostgreSQL's promises is left there, and why the bounds hold.
 
-// cluster is what dpproxy knows of Citus behind a connection; nil: that there is none.
+// cluster is what dpproxy knows of Citus behind a connection; nil means that there is none.
 type cluster struct {
 	major  int   // version of the coordinator's PostgreSQL
 	memory int64 // work_mem there, in kB
@@ -44,7 +44,7 @@ var givensOfCitus = []given{
 	// Connections to workers that are kept for later transactions: those to a worker that was started again fail the
 	// first query of each session, which has been paid for.
 	{name: "citus.max_cached_conns_per_worker", value: "0"},
-	// How a query is planned, which is to hang on the policy and the schema alone.
+	// How a query is planned, which is to depend on the policy and the schema alone.
 	{name: "citus.enable_repartition_joins", value: "off"}, {name: "citus.enable_single_hash_repartition_joins", value: "off"}, {name: "citus.local_table_join_policy", value: "auto"},
 	{name: "citus.coordinator_aggregation_strategy", value: "row-gather"}, {name: "citus.enable_router_execution", value: "on"}, {name: "citus.enable_fast_path_router_planner", value: "on"},
 	{name: "citus.enable_local_fast_path_query_optimization", value: "on"}, {name: "citus.enable_recurring_outer_join_pushdown", value: "on"},
@@ -164,9 +164,9 @@ func lost(conn *pgx.Conn) bool {
 	return was
 }
 
-// awaySQL tells whether a worker does not answer a session of dpproxy's role. EXPLAIN would not tell: it has one worker
-// plan the part of one shard, and where that cannot be had it says so in its text (noRemotePlan), and is none the
-// worse.
+// awaySQL reports whether a worker does not answer a session of dpproxy's role. EXPLAIN would not tell: it has one
+// worker plan the part of one shard, and where that cannot be had it says so in its text (noRemotePlan), and is none
+// the worse.
 const awaySQL = `SELECT EXISTS (SELECT FROM pg_catalog.run_command_on_workers('SELECT 1') r WHERE NOT r.success)`
 
 // noRemotePlan stands in a plan whose part a worker did not plan.
@@ -392,8 +392,8 @@ func spreadKeyFindings(d *policy.Dataset, have inspect.Shape) (list []backend.Fi
 }
 
 // shapeFindings has the coordinator plan each shape of question to each table, and says which are counted where the
-// rows lie. Of a plan nothing is read but what kinds of step the coordinator has: these hang on the schema and on how
-// tables lie, while what a worker would do hangs on its statistics, and so on rows.
+// rows lie. Of a plan nothing is read but what kinds of step the coordinator has: these depend on the schema and on how
+// tables lie, while what a worker would do depends on its statistics, and so on rows.
 func (b *DB) shapeFindings(ctx context.Context, d *policy.Dataset) (list []backend.Finding) {
 	shapes, err := rewrite.Shapes(d, dialect.Citus)
 	if err != nil {
@@ -461,7 +461,7 @@ type planStep struct {
 	} `json:"Distributed Query"`
 }
 
-// gathers tells whether rows come to the coordinator that are no counts of cells: what several tasks answer is not
+// gathers reports whether rows come to the coordinator that are no counts of cells: what several tasks answer is not
 // added up by the next step above.
 func (s planStep) gathers(above string) bool {
 	if s.Of.Job.Tasks > 1 && above != "Aggregate" || len(s.Of.Job.Reshuffled) > 0 {

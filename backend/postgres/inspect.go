@@ -98,7 +98,7 @@ func hasTrusted(tables []*policy.Table) bool {
 	return slices.ContainsFunc(tables, func(t *policy.Table) bool { return t.View.Trusted })
 }
 
-// Inspect is described at Backend.
+// Inspect: see Backend.
 func (b *DB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]backend.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, execute.DefaultDeadline)
 	defer cancel()

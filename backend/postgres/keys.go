@@ -59,7 +59,7 @@ func (b *DB) compares(ctx context.Context, pair [2]*policy.Column) bool {
 }
 
 // exactClass names the types of PostgreSQL whose values are equal where their texts are, one name for all that it
-// compares with each other so, but for char(n) and varchar (coarser); empty: of this type it is not known.
+// compares with each other so, but for char(n) and varchar (coarser); empty means of this type it is not known.
 func exactClass(c inspect.ColumnShape) string {
 	switch c.Base {
 	case "smallint", "integer", "bigint":

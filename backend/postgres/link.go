@@ -34,7 +34,7 @@ func secureLink(config *pgx.ConnConfig, url string) error {
 	return nil
 }
 
-// weakLink tells whether the way to the database may be unencrypted, or lead to an impostor.
+// weakLink reports whether the way to the database may be unencrypted, or lead to an impostor.
 func weakLink(config *pgx.ConnConfig) bool {
 	local := func(host string) bool {
 		return host == "" || host[0] == '/' || host == "localhost" || strings.HasPrefix(host, "127.") || host == "::1"

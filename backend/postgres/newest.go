@@ -36,23 +36,23 @@ import (
 // own rows are not looked at, and no proof is of a view. A superuser who deletes a row of the catalog by hand and
 // inserts it anew, as no statement of the schema does, is not seen.
 
-// changedSQL tells whether the snapshot's catalog lacks a relation that this transaction has locked, or has a row of
+// changedSQL reports whether the snapshot's catalog lacks a relation that this transaction has locked, or has a row of
 // one that is no longer the newest.
 var changedSQL = `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation
   WHERE ` + lockedHere + ` AND (c.oid IS NULL OR c.relkind NOT IN ('i', 'I', 't') AND (` + superseded("pg_class", "c") + `
     OR EXISTS (SELECT FROM pg_catalog.pg_namespace s WHERE s.oid = c.relnamespace AND ` + superseded("pg_namespace", "s") + `)
     OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND ` + superseded("pg_attribute", "a") + `))))`
 
-// lockedHere tells whether l, of pg_locks, is the lock of this transaction on a relation that is not of the catalogs.
+// lockedHere reports whether l, of pg_locks, is the lock of this transaction on a relation that is not of the catalogs.
 const lockedHere = `l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.relation >= 16384`
 
-// superseded tells whether a row of a catalog that the snapshot shows has a newer version: currtid2, which was made for
-// drivers that go on from a row's place, follows the row's versions to the one that is visible now, to whoever would
-// begin. What bears no mark (xmax) has none. A mark alone says little: it is left by what was given up (ROLLBACK), by
-// what is under way (an owner's session that stands open after GRANT or SET STATISTICS, which lock no reader out, has
-// changed nothing that anybody else sees) and by what locked the row and no more; and it need not be a transaction's
-// number, by which one could ask what became of it. Where several have the row, it is that of their list (a multixact),
-// of another count:
+// superseded reports whether a row of a catalog that the snapshot shows has a newer version: currtid2, which was made
+// for drivers that go on from a row's place, follows the row's versions to the one that is visible now, to whoever
+// would begin. What bears no mark (xmax) has none. A mark alone says little: it is left by what was given up
+// (ROLLBACK), by what is under way (an owner's session that stands open after GRANT or SET STATISTICS, which lock no
+// reader out, has changed nothing that anybody else sees) and by what locked the row and no more; and it need not be a
+// transaction's number, by which one could ask what became of it. Where several have the row, it is that of their list
+// (a multixact), of another count:
 //
 //	SELECT FROM pg_class WHERE relname = 'people' FOR KEY SHARE      -- a superuser's session, which stands open
 //	TRUNCATE people                                                  -- by its owner: xmax is 1, the first list of this server
@@ -60,7 +60,7 @@ func superseded(catalog, row string) string {
 	return row + ".xmax <> '0'::pg_catalog.xid AND pg_catalog.currtid2('pg_catalog." + catalog + "', " + row + ".ctid) <> " + row + ".ctid"
 }
 
-// mayAskSQL tells whether the role may ask changedSQL, which some owners take from all roles but their own (REVOKE
+// mayAskSQL reports whether the role may ask changedSQL, which some owners take from all roles but their own (REVOKE
 // SELECT ON pg_locks FROM PUBLIC), and whether the server has currtid2: a paid query would fail. It has to be known
 // before a charge.
 const mayAskSQL = `CASE WHEN ` + onlyPostgres + ` THEN (SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege('pg_catalog.' || s.t, 'SELECT')) FROM pg_catalog.unnest('{pg_locks, pg_class, pg_namespace, pg_attribute}'::text[]) AS s(t))

@@ -213,7 +213,7 @@ func TestRowsThatSeveralHold(t *testing.T) {
 	seen("lists among the transactions")
 }
 
-// changedBetween tells whether what another one does between the proofs of a query and its rows is seen.
+// changedBetween reports whether what another one does between the proofs of a query and its rows is seen.
 func changedBetween(t *testing.T, h *backendtest.House, q rewrite.Query, do func()) bool {
 	t.Helper()
 	b := h.Backend.(*DB)

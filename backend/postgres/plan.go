@@ -132,7 +132,7 @@ func (found *looked) read(results pgx.BatchResults, datasets int, of *cluster, q
 	return shapes, nil
 }
 
-// nextPlan takes the next plan, and tells whether it is whole: on a cluster a worker may not have planned its part.
+// nextPlan takes the next plan, and reports whether it is whole: on a cluster a worker may not have planned its part.
 func nextPlan(results pgx.BatchResults, workers bool) (whole bool, err error) {
 	if !workers {
 		_, err := results.Exec()

@@ -48,8 +48,8 @@ var poolerSaid = []struct{ theirs, ours string }{
 	{"pgbouncer", "it does not reach the database"},
 }
 
-// ofPooler is what a pooler's error says, in our words; empty: it is none. Behind one whose words are others it is a
-// broken connection.
+// ofPooler is what a pooler's error says, in our words; empty means it is none. Behind one whose words are others it is
+// a broken connection.
 func ofPooler(err error) string {
 	var said *pgconn.PgError
 	if !errors.As(err, &said) || said.Code != "08P01" {
@@ -74,7 +74,7 @@ func inWords(err error) error {
 	return err
 }
 
-// pooled tells whether the session behind a connection is not that which the connection was greeted by.
+// pooled reports whether the session behind a connection is not that which the connection was greeted by.
 func pooled(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
 	var behind int64
 	err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()::pg_catalog.int8").Scan(&behind)

@@ -32,7 +32,7 @@ type DB struct {
 	log       *slog.Logger
 	readers   int      // connections that read the tables of a snapshot
 	partPages int64    // of which each reads at least so many pages of a table at a time
-	cluster   *cluster // of which this is the coordinator; nil: of none
+	cluster   *cluster // of which this is the coordinator; nil means of none
 	opened    bool     // that has been looked for
 	alone     bool     // PostgreSQL itself was found then
 
@@ -90,7 +90,7 @@ func poolOf(ctx context.Context, config *pgxpool.Config, most int32) (*pgxpool.P
 	return pool, nil
 }
 
-// Dialect is described at Backend.
+// Dialect: see Backend.
 func (b *DB) Dialect() dialect.Dialect {
 	if b.cluster != nil {
 		return dialect.Citus
@@ -105,7 +105,7 @@ func (b *DB) Close() error {
 	return nil
 }
 
-// Ready is described at Backend.
+// Ready: see Backend.
 func (b *DB) Ready(caller context.Context, queries ...rewrite.Query) error {
 	ctx, cancel := context.WithTimeout(caller, execute.ReadyTimeout)
 	defer cancel()
@@ -144,7 +144,7 @@ func (b *DB) Ready(caller context.Context, queries ...rewrite.Query) error {
 	return nil
 }
 
-// Adopt is described at Backend.
+// Adopt: see Backend.
 func (b *DB) Adopt(p *policy.Policy) { b.pins.Adopt(p) }
 
 // shapes are what Inspect saw of the tables that queries read, whatever became of others; without a query of all that

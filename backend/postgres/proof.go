@@ -36,20 +36,20 @@ const uniqueSQL = `SELECT EXISTS (
           AND ($5::pg_catalog.bool OR a.attnotnull AND ` + wholly + `)
           AND (a.attname::pg_catalog.text <> $6::pg_catalog.text OR a.atttypid = ANY ('{20,21,23}'::pg_catalog.oid[])))))`
 
-// wholly tells whether the NOT NULL of column a was held against the rows that were there before it: since PostgreSQL
+// wholly reports whether the NOT NULL of column a was held against the rows that were there before it: since PostgreSQL
 // 18 such a constraint may be NOT VALID, and attnotnull does not tell. Before, NOT NULL of a table has no row there.
 const wholly = `NOT EXISTS (SELECT FROM pg_catalog.pg_constraint v WHERE v.conrelid = a.attrelid AND v.contype = 'n' AND NOT v.convalidated
             AND a.attnum = ANY (v.conkey))`
 
-// ownStorage tells whether the rows of relation c lie as PostgreSQL itself keeps them.
+// ownStorage reports whether the rows of relation c lie as PostgreSQL itself keeps them.
 const ownStorage = `c.relam = (SELECT m.oid FROM pg_catalog.pg_am m WHERE m.amname = 'heap' AND m.amtype = 't')`
 
-// onlyPostgres tells whether the rows lie in PostgreSQL's own storage, and not in that of an engine that speaks as it
+// onlyPostgres reports whether the rows lie in PostgreSQL's own storage, and not in that of an engine that speaks as it
 // does.
 const onlyPostgres = `pg_catalog.version() LIKE 'PostgreSQL %' AND pg_catalog.version() NOT LIKE '%-YB-%' AND pg_catalog.version() NOT LIKE '%Greenplum%'
     AND pg_catalog.version() NOT LIKE '%Redshift%' AND NOT ` + onCitus
 
-// onCitus tells whether rows may lie on the workers of Citus, whose snapshots are later ones than that in which the
+// onCitus reports whether rows may lie on the workers of Citus, whose snapshots are later ones than that in which the
 // constraint was read (docs/adr/0150).
 const onCitus = `EXISTS (SELECT FROM pg_catalog.pg_extension x WHERE x.extname = 'citus')`
 
@@ -65,8 +65,8 @@ func uniqueArguments(u rewrite.Unique) []any {
 
 // rankSQL asks whether CHECK constraints say of a column of whole numbers ($3) what rewrite.Rank does, beside the
 // unit's column ($4), where $5 is 0 or the most that it may be, and whether a partial index has columns $7 of the rows
-// beyond $6, 0: whichever indexes there are; and that the collations of $8 take no two different texts for equal. A
-// constraint is known by its text, as the server writes the expression that it checks: with an empty search_path an
+// beyond $6, 0 means whichever indexes there are; and that the collations of $8 take no two different texts for equal.
+// A constraint is known by its text, as the server writes the expression that it checks: with an empty search_path an
 // operator without a schema is pg_catalog's, and a constant of another type than integer would have its type beside it.
 // One that is not valid was not held against the rows that were there before it.
 const rankSQL = `SELECT EXISTS (
@@ -145,7 +145,7 @@ func (p proofs) queue(batch *pgx.Batch) {
 	}
 }
 
-// hold tells whether all of these were asked for, and hold.
+// hold reports whether all of these were asked for, and hold.
 func (p proofs) hold(ranks []rewrite.Rank, needs []rewrite.Unique) bool {
 	for _, r := range ranks {
 		if said := p.find(rankSQL, rankArguments(r)); said == nil || !said.holds {
@@ -167,7 +167,7 @@ func (p proofs) ask(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// proven tells whether constraints prove, in tx's snapshot, all that is needed.
+// proven reports whether constraints prove, in tx's snapshot, all that is needed.
 func proven(ctx context.Context, tx pgx.Tx, needs []rewrite.Unique) (bool, error) {
 	var p proofs
 	p.need(nil, needs)

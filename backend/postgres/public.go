@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// ReadPublic is described at Backend. A copy may take long: it has a connection of its own.
+// ReadPublic: see Backend. A copy may take long: it has a connection of its own.
 func (b *DB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
 	return inspect.CopyTable(t, dialect.PostgreSQL, func(sql string, add func([]*string) error) error {
 		conn, err := pgx.ConnectConfig(ctx, b.aside.Config().ConnConfig)

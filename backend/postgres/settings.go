@@ -27,7 +27,7 @@ import (
 // given is a setting that has one value in every transaction of dpproxy.
 type given struct {
 	name, value  string
-	since, until int // the first version of PostgreSQL that has it, and the first that no longer does; 0: all
+	since, until int // the first version of PostgreSQL that has it, and the first that no longer does; 0 means all
 }
 
 // givens are set in the order of this list. Those that a version lacks are left out there.
@@ -149,7 +149,7 @@ var settingsSQL = func() map[int]string {
 }()
 
 // begin has a message begin a read-only transaction with one snapshot, its own or one that another transaction
-// exported, and give it its settings. Once the results have been read, settled tells whether it has them.
+// exported, and give it its settings. Once the results have been read, settled reports whether it has them.
 func begin(batch *pgx.Batch, conn *pgx.Conn, limit time.Duration, snapshot string) (settled *bool) {
 	settled = new(bool)
 	batch.BeginTx(pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"})
@@ -193,7 +193,7 @@ WHERE (s.setdatabase = 0 OR s.setdatabase = (SELECT d.oid FROM pg_catalog.pg_dat
   AND (s.setrole = 0 OR s.setrole = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = session_user))
 ORDER BY s.setrole = 0, s.setdatabase = 0`
 
-// limited tells whether what is kept for new sessions bounds their temporary files.
+// limited reports whether what is kept for new sessions bounds their temporary files.
 func limited(kept []string) bool {
 	for _, k := range kept {
 		if name, value, _ := strings.Cut(k, "="); name == "temp_file_limit" {
@@ -335,7 +335,7 @@ func (b *DB) followed(kept []string) (set, unknown []string) {
 	return set, unknown
 }
 
-// idles tells whether a setting decides nothing.
+// idles reports whether a setting decides nothing.
 func idles(name string) bool {
 	for _, names := range idle {
 		if slices.Contains(names, name) {

@@ -20,7 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Identity is described at source.
+// Identity: see source.
 func (b *DB) Identity() string {
 	at := b.pool.Config().ConnConfig
 	return fmt.Sprintf("%q %d %q", at.Host, at.Port, at.Database)
@@ -170,12 +170,12 @@ func (r *reading) inPlace(ctx context.Context) error {
 	return nil
 }
 
-// Proven is described at reading.
+// Proven: see reading.
 func (r *reading) Proven(ctx context.Context, needs []rewrite.Unique) (bool, error) {
 	return proven(ctx, r.first, needs)
 }
 
-// Numbers is described at reading.
+// Numbers: see reading.
 func (r *reading) Numbers() bool { return true }
 
 // Rows is described at reading: each transaction reads one part of the table after the other.
@@ -294,7 +294,7 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, into *snapsh
 	return err
 }
 
-// CopyFindings is described at source.
+// CopyFindings: see source.
 func (b *DB) CopyFindings(ctx context.Context, d *policy.Dataset) (list []backend.Finding, err error) {
 	err = b.transactionAside(ctx, execute.DefaultDeadline, func(tx pgx.Tx) error {
 		have, err := datasetShape(ctx, tx, d)

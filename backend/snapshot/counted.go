@@ -47,7 +47,7 @@ func (c *Counted) Add(more UnitCounts) {
 	}
 }
 
-// Light tells whether it is known that no unit has very many rows.
+// Light reports whether it is known that no unit has very many rows.
 func (c *Counted) Light() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -143,7 +143,7 @@ func (c *Copied) halve(ctx context.Context) error {
 // provenTable lists the keys that constraints proved unique.
 const provenTable = "dpproxy.proven"
 
-// proven tells whether constraints proved, in the moment of the snapshot, all that is needed.
+// proven reports whether constraints proved, in the moment of the snapshot, all that is needed.
 func (c *Copied) proven(needs []rewrite.Unique) bool {
 	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool { return !slices.Contains(c.unique, keyName(u)) })
 }
@@ -184,7 +184,7 @@ func parseName(name string) (at time.Time, digest string, ok bool) {
 	return at, digest, whole && err == nil && bad == nil && len(raw) == digestLength
 }
 
-// newest opens the newest snapshot that was made by the same SQL; nil: there is none that can be opened.
+// newest opens the newest snapshot that was made by the same SQL; nil means there is none that can be opened.
 func (b *Snapshots) newest(ctx context.Context, want extractions) *Copied {
 	list, err := os.ReadDir(b.Plan.Dir)
 	if err != nil {

@@ -219,7 +219,7 @@ type Maker struct {
 	light  []bool          // by table that was read: no unit has very many rows
 	fills  int             // of tables, that have begun
 
-	units      map[string]*units.Numbers // by dataset, of units that are texts; nil: DB numbers them
+	units      map[string]*units.Numbers // by dataset, of units that are texts; nil means DB numbers them
 	unitsTaken atomic.Int64
 	unitsMost  int64
 }

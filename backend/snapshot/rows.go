@@ -77,7 +77,7 @@ func (b *batch) Add(items [][]byte) error {
 	return nil
 }
 
-// add tells whether the items are values of their types.
+// add reports whether the items are values of their types.
 func (c *column) add(row int, items [][]byte) (ok bool) {
 	number, known, v := int64(0), items[0] != nil, items[0]
 	switch f := c.field; {
@@ -109,7 +109,7 @@ func (c *column) add(row int, items [][]byte) (ok bool) {
 	return true
 }
 
-// Full tells whether no other row goes in.
+// Full reports whether no other row goes in.
 func (b *batch) Full() bool {
 	if b.rows == b.most {
 		return true
@@ -279,7 +279,7 @@ func (c *Coming) EmptyBatch() *batch {
 	}
 }
 
-// ColumnInfos is described at duckdb.ParallelChunkTableSource, as the following are.
+// ColumnInfos: see duckdb.ParallelChunkTableSource, as the following are.
 func (c *Coming) ColumnInfos() []duckdb.ColumnInfo {
 	list := make([]duckdb.ColumnInfo, len(c.fields))
 	for i := range list {

@@ -71,10 +71,10 @@ func Open(p *policy.Policy, of Source, log *slog.Logger) (*Snapshots, error) {
 	return b, nil
 }
 
-// Dialect is described at Backend.
+// Dialect: see Backend.
 func (b *Snapshots) Dialect() dialect.Dialect { return dialect.Snapshot }
 
-// Close is described at Backend.
+// Close: see Backend.
 func (b *Snapshots) Close() error {
 	b.mu.Lock()
 	copies := b.Copies
@@ -86,7 +86,7 @@ func (b *Snapshots) Close() error {
 	return b.Source.Close()
 }
 
-// Ready is described at Backend. It looks at the copy alone.
+// Ready: see Backend. It looks at the copy alone.
 func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) error {
 	c := b.Enter(queries...)
 	switch {
@@ -120,7 +120,7 @@ func (b *Snapshots) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Re
 	return b.Source.ReadPublic(ctx, t)
 }
 
-// Inspect is described at Backend.
+// Inspect: see Backend.
 func (b *Snapshots) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]backend.Finding, error) {
 	findings, err := b.Source.Inspect(ctx, p, d)
 	if err != nil || inspect.Fatal(findings) {
@@ -130,10 +130,10 @@ func (b *Snapshots) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dat
 	return append(findings, own...), err
 }
 
-// Adopt is described at Backend.
+// Adopt: see Backend.
 func (b *Snapshots) Adopt(p *policy.Policy) { b.Source.Adopt(p) }
 
-// AsOf is described at Backend.
+// AsOf: see Backend.
 func (b *Snapshots) AsOf(of *policy.Policy) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,7 +153,7 @@ func ofPolicy(copies []*Copied, p *policy.Policy) []*Copied {
 	return append(its, others...)
 }
 
-// momentOf is that of the first copy that serves queries; 0: there is none.
+// momentOf is that of the first copy that serves queries; 0 means there is none.
 func momentOf(copies []*Copied, queries ...rewrite.Query) int64 {
 	for _, c := range copies {
 		if c.serves(queries) {
@@ -163,7 +163,7 @@ func momentOf(copies []*Copied, queries ...rewrite.Query) int64 {
 	return 0
 }
 
-// Admit is described at Backend. The copies that are in force stay open until she leaves.
+// Admit: see Backend. The copies that are in force stay open until she leaves.
 func (b *Snapshots) Admit(ctx context.Context, step time.Duration, of *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	_, inner, err := b.Executor.Admit(ctx, step, of)
 	if err != nil {
@@ -184,7 +184,7 @@ func (b *Snapshots) Admit(ctx context.Context, step time.Duration, of *policy.Po
 }
 
 // Enter is the copy that queries name, or, where they name none, the first in force that has their tables; it stays
-// open until leave. nil: there is none.
+// open until leave. nil means there is none.
 func (b *Snapshots) Enter(queries ...rewrite.Query) *Copied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,7 +198,7 @@ func (b *Snapshots) Enter(queries ...rewrite.Query) *Copied {
 	return nil
 }
 
-// serves tells whether a copy has the tables of queries.
+// serves reports whether a copy has the tables of queries.
 func (c *Copied) serves(queries []rewrite.Query) bool {
 	return !slices.ContainsFunc(queries, func(q rewrite.Query) bool {
 		return slices.ContainsFunc(q.Tables(), func(t *policy.Table) bool { return !c.Names[rewrite.Copied(t)] })
@@ -266,7 +266,7 @@ func (p *Prepared) PutInForce() {
 	b.putInForce(c, p.policy, false)
 }
 
-// GiveUp is described at Prepared.
+// GiveUp: see Prepared.
 func (p *Prepared) GiveUp() {
 	p.backend.mu.Lock()
 	p.Copy.Superseded = p.Copy.Superseded || p.made
@@ -321,7 +321,7 @@ func (b *Snapshots) prepare(ctx context.Context, want extractions) (c *Copied, f
 	return c, force, err
 }
 
-// have is the copy in force that was made by this SQL, which stays open until leave; nil: there is none.
+// have is the copy in force that was made by this SQL, which stays open until leave; nil means there is none.
 func (b *Snapshots) have(digest string) *Copied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -362,8 +362,8 @@ func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 // mayWrite asks access(2) for the right to write.
 const mayWrite = 2
 
-// Next tells what is in the way of the next copy, or of a restart with this one; nil: nothing that is known. Questions
-// wait for neither.
+// Next tells what is in the way of the next copy, or of a restart with this one; nil means nothing that is known.
+// Questions wait for neither.
 func (b *Snapshots) Next() error {
 	b.mu.Lock()
 	path := ""

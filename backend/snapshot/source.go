@@ -40,9 +40,10 @@ type Source interface {
 
 // Reading is a source in one moment.
 type Reading interface {
-	// Proven tells whether constraints prove, in that moment, all that is needed.
+	// Proven reports whether constraints prove, in that moment, all that is needed.
 	Proven(ctx context.Context, needs []rewrite.Unique) (bool, error)
-	// Numbers tells whether rows come with units that the maker has numbered, where they are texts and it numbers them.
+	// Numbers reports whether rows come with units that the maker has numbered, where they are texts and it numbers
+	// them.
 	Numbers() bool
 	// Rows puts the rows of an extraction into a table. No value may fail it; units.ErrMany is for the maker.
 	Rows(ctx context.Context, e rewrite.Extraction, into *Staged) error
@@ -52,7 +53,7 @@ type Reading interface {
 type Staged struct {
 	*Maker
 	Name  string         // in the catalog staged
-	units *units.Numbers // of fields that name units by texts; nil: these wait as they are
+	units *units.Numbers // of fields that name units by texts; nil means these wait as they are
 	Counted
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Inspect is described at Backend.
+// Inspect: see Backend.
 func (b *DB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (findings []backend.Finding, err error) {
 	err = b.beside(ctx, 4*readyWithin, func(ctx context.Context, s *hive.Session) error {
 		seen, err := b.tables(ctx, s, p)

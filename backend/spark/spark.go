@@ -65,7 +65,7 @@ func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (*DB, error) 
 	return b, b.beside(ctx, 4*readyWithin, func(context.Context, *hive.Session) error { return nil })
 }
 
-// Dialect is described at Backend.
+// Dialect: see Backend.
 func (b *DB) Dialect() dialect.Dialect { return b.words }
 
 // Close is described at Backend: nothing stays open.
@@ -113,7 +113,7 @@ func (b *DB) session(ctx context.Context) (*hive.Session, error) {
 	return s, nil
 }
 
-// Ready is described at Backend. A query is planned by EXPLAIN, which reads no row: statistics of columns are not asked
+// Ready: see Backend. A query is planned by EXPLAIN, which reads no row: statistics of columns are not asked
 // for.
 func (b *DB) Ready(caller context.Context, queries ...rewrite.Query) error {
 	return b.beside(caller, readyWithin, func(ctx context.Context, s *hive.Session) error {
@@ -240,7 +240,7 @@ func addKey(into *execute.Collector, r hive.Row) error {
 	return into.AddKey(&key, r[1].Whole)
 }
 
-// ReadPublic is described at Backend. A moment's text has no zone; the session's is UTC.
+// ReadPublic: see Backend. A moment's text has no zone; the session's is UTC.
 func (b *DB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
 	return inspect.CopyTable(t, b.words, func(text string, add func([]*string) error) error {
 		ctx, cancel := context.WithTimeout(ctx, execute.DefaultDeadline)
@@ -269,7 +269,7 @@ func (b *DB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[
 	})
 }
 
-// Adopt is described at Backend.
+// Adopt: see Backend.
 func (b *DB) Adopt(p *policy.Policy) { b.pins.Adopt(p) }
 
 // inspected is what Inspect saw of a table.
@@ -297,8 +297,8 @@ func (t relation) same(other relation) bool {
 // noPath is the SQLSTATE of a path that does not exist.
 const noPath = "42K03"
 
-// gone tells whether the files of a table of Parquet are not there at all: Spark takes such a table for one without
-// rows, and says nothing. Whether they are does not hang on rows; and where that may not be looked up, or a table's
+// gone reports whether the files of a table of Parquet are not there at all: Spark takes such a table for one without
+// rows, and says nothing. Whether they are does not depend on rows; and where that may not be looked up, or a table's
 // partitions lie elsewhere, they are taken to be there.
 func (t relation) gone(ctx context.Context, s *hive.Session) (bool, error) {
 	if t.provider != "parquet" || t.partitioned || t.location == "" {

@@ -21,9 +21,9 @@ import (
 //
 // Claim. All queries of a statement count rows of one version of each table, that which was current at a moment between
 // the statement's admission and its charge; of versions, of their numbers and of their times nothing reaches an
-// analyst, and no refusal and no price hangs on them. Neighbours. Histories of the tables that differ by one unit's
+// analyst, and no refusal and no price depends on them. Neighbours. Histories of the tables that differ by one unit's
 // rows at every moment. Their numbers may differ in anything: a commit may hold that unit's rows alone. Proof. When a
-// lookup is made hangs on the statement's moment on the timetable, which is public (privacy rule 23), and on this
+// lookup is made depends on the statement's moment on the timetable, which is public (privacy rule 23), and on this
 // process's clock. Whatever history there was, there is a current version, or none where nothing has been written yet
 // (Iceberg), which is read as a table without rows; so there is a lookup's answer, a text and a plan for either of two
 // neighbours. The rows of what was current at that moment differ by that unit's rows alone: each measure's sensitivity
@@ -37,16 +37,16 @@ import (
 // history. That the owner commits at once after ALTER TABLE is assumed, and said by check; Delta's changes of columns
 // are versions.
 
-// versioned tells whether a table's format has versions.
+// versioned reports whether a table's format has versions.
 func (t relation) versioned() bool { return t.provider == "iceberg" || t.provider == "delta" }
 
 // reading is what a statement reads: of each table one version.
 type reading struct {
 	mu       sync.Mutex
-	versions map[string]string // by keyOf; empty: nothing has been written yet
+	versions map[string]string // by keyOf; empty means nothing has been written yet
 }
 
-// Admit is described at Backend. Where tables have versions the moment of a statement's rows is that of its admission.
+// Admit: see Backend. Where tables have versions the moment of a statement's rows is that of its admission.
 func (b *DB) Admit(ctx context.Context, step time.Duration, of *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	live, inner, err := b.Executor.Admit(ctx, step, of)
 	if err != nil || !b.haveVersions(of) {
@@ -62,7 +62,7 @@ func (b *DB) Admit(ctx context.Context, step time.Duration, of *policy.Policy) (
 	}, nil
 }
 
-// haveVersions tells whether any table of a policy has.
+// haveVersions reports whether any table of a policy has.
 func (b *DB) haveVersions(of *policy.Policy) bool {
 	for _, seen := range b.pins.All(of) {
 		for _, t := range seen {
@@ -120,7 +120,7 @@ func (b *DB) textOf(ctx context.Context, s *hive.Session, q rewrite.Query) (stri
 	}), nil
 }
 
-// currentVersion looks up the number of a table's current version; empty: nothing has been written yet.
+// currentVersion looks up the number of a table's current version; empty means nothing has been written yet.
 func currentVersion(ctx context.Context, s *hive.Session, name, provider string) (version string, err error) {
 	text := map[string]string{"iceberg": "SELECT snapshot_id FROM " + name + ".`refs` WHERE name = 'main'", "delta": "DESCRIBE HISTORY " + name + " LIMIT 1"}[provider]
 	err = s.Query(ctx, text, func(r hive.Row) error {

@@ -40,7 +40,7 @@ type Server struct {
 // kind is what a server is like.
 type kind struct {
 	login     bool // it takes users by name and password, whoever they are
-	executors int  // that are processes of their own; 0: they are threads of the server's
+	executors int  // that are processes of their own; 0 means they are threads of the server's
 	slow      bool // it is to run long: the code is compiled as well as Java can
 }
 
@@ -82,7 +82,7 @@ func (s *Server) Lend() string { return strconv.Itoa(s.Port) }
 // code.
 func Main(code int) int { return shared.Stop(code) }
 
-// Installed tells whether Spark's jars are where `make spark` puts them.
+// Installed reports whether Spark's jars are where `make spark` puts them.
 func Installed() bool {
 	_, err := home()
 	return err == nil
@@ -112,7 +112,7 @@ func Formats(t testing.TB) {
 	}
 }
 
-// formatted tells whether the jars of Iceberg and Delta are there, of which there are three.
+// formatted reports whether the jars of Iceberg and Delta are there, of which there are three.
 func formatted(home string) bool {
 	list, _ := filepath.Glob(filepath.Join(home, "tables", "*.jar"))
 	return len(list) >= 3
@@ -214,7 +214,7 @@ func (s *Server) command() *exec.Cmd {
 	return cmd
 }
 
-// answers tells whether the server does.
+// answers reports whether the server does.
 func (s *Server) answers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

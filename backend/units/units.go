@@ -26,7 +26,7 @@ import (
 // Claim. Two texts have one number if and only if they are the same bytes, and the part below rewrite.UnitPlace is of
 // them alone, and Number's. Proof. A number is given, under the lock that nobody shares, to a text that is then not
 // there, and to no other: next only grows. A slot that has one does not change but by being moved, under that lock.
-// Limits. Which other bits it has hangs on the order in which rows come; they are compared for equality alone.
+// Limits. Which other bits it has depends on the order in which rows come; they are compared for equality alone.
 
 // Memory is what the numbers of all units may take.
 const Memory = 512 << 20

@@ -157,7 +157,7 @@ func (o bounding) request(p *policy.Policy) (r *bounds.Request, c mechanisms.Con
 	return r, c, nil
 }
 
-// asksRows tells whether the number of a unit's rows is asked: unless the flag says otherwise, of a whole table of
+// asksRows reports whether the number of a unit's rows is asked: unless the flag says otherwise, of a whole table of
 // whose units the policy expects several.
 func (o bounding) asksRows(t *policy.Table) bool {
 	if o.rowsAsked {

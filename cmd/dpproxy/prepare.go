@@ -86,7 +86,7 @@ func prepare(out io.Writer, p *policy.Policy, tables []string) error {
 	return nil
 }
 
-// unranked says why a rank would not help a table; empty: it would.
+// unranked says why a rank would not help a table; empty means it would.
 func unranked(t *policy.Table) string {
 	switch {
 	case t.Public || t.Dataset.Unit.Row:

@@ -19,7 +19,7 @@ import (
 )
 
 // typical is a question that most tables are asked, SELECT ward, count(*) FROM visits GROUP BY 1, and what a value of
-// its answer would be if rows were spread evenly over the cells; nil: the policy does not say.
+// its answer would be if rows were spread evenly over the cells; nil means the policy does not say.
 type typical struct {
 	sql    string
 	answer *big.Rat

@@ -55,7 +55,7 @@ type amount struct {
 	count float64
 }
 
-// job runs something by the number of the run, and tells what is counted beside memory; nil: nothing.
+// job runs something by the number of the run, and tells what is counted beside memory; nil means nothing.
 type job struct {
 	name string
 	run  func(i int)

@@ -22,7 +22,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
-// Executable tells whether a file can be run.
+// Executable reports whether a file can be run.
 func Executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
@@ -88,7 +88,7 @@ type Process struct {
 	Remove func() error // removes Dir
 	Port   int
 	Exited chan struct{} // closed when the process has ended
-	Wait   time.Duration // for its first answer; 0: startWait
+	Wait   time.Duration // for its first answer; 0 means startWait
 	mu     sync.Mutex
 	cmd    *exec.Cmd // the last that was started; guarded by mu
 }
@@ -96,7 +96,7 @@ type Process struct {
 // Log is the path of the server's log.
 func (p *Process) Log() string { return filepath.Join(p.Dir, "server.log") }
 
-// Gone tells whether the process has ended.
+// Gone reports whether the process has ended.
 func (p *Process) Gone() bool {
 	select {
 	case <-p.Exited:

@@ -66,7 +66,7 @@ func (w *watch) look() {
 	}
 }
 
-// end ends the waits whose moment has come and tells whether others are left.
+// end ends the waits whose moment has come and reports whether others are left.
 func (w *watch) end(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -364,7 +364,7 @@ func (d *Drawer) windowed(f from, depth int) (string, []column) {
 	return "SELECT " + text + ", " + call + " AS " + n + " FROM " + f.text + d.where(f, depth-1), append(shows, c)
 }
 
-// value is an expression over rows, and what it shows; empty: there is none.
+// value is an expression over rows, and what it shows; empty means there is none.
 func (d *Drawer) value(in []column, depth int) (string, column) {
 	list := domains(in)
 	switch k := d.dice.IntN(8); {
@@ -396,7 +396,7 @@ func (d *Drawer) value(in []column, depth int) (string, column) {
 	return c.name, column{typ: c.typ, values: c.values}
 }
 
-// ofUnit is a sub-query that aggregates rows of the row's own unit; empty: there is no key.
+// ofUnit is a sub-query that aggregates rows of the row's own unit; empty means there is no key.
 func (d *Drawer) ofUnit(in []column, depth int, aggregate string) string {
 	r := d.relation(max(depth, 0))
 	on := d.equal(in, r.columns)
@@ -418,7 +418,7 @@ func (d *Drawer) ofUnit(in []column, depth int, aggregate string) string {
 	return "(SELECT " + aggregate + " FROM " + r.name + " WHERE " + on + ")"
 }
 
-// equal equates keys of two relations, the unit's nearly always; empty: they have none in common.
+// equal equates keys of two relations, the unit's nearly always; empty means they have none in common.
 func (d *Drawer) equal(in, others []column) string {
 	var on []string
 	for _, k := range keys(others) {

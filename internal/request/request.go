@@ -3,7 +3,7 @@
 // each line that the log has of it ends with request=9f86d081884c7d65-12.
 //
 // A number is a session's, drawn at random when it begins, and how many statements it had by then: a client learns of
-// nobody else's work by it, and nothing in it hangs on a statement's words or on rows.
+// nobody else's work by it, and nothing in it depends on a statement's words or on rows.
 package request
 
 import (
@@ -44,7 +44,7 @@ type numbered struct {
 
 type key struct{}
 
-// Value is described at context.Context.
+// Value: see context.Context.
 func (n *numbered) Value(k any) any {
 	if _, ok := k.(key); ok {
 		return n
@@ -72,7 +72,7 @@ func Handler(h slog.Handler) slog.Handler { return handler{h} }
 
 type handler struct{ slog.Handler }
 
-// Handle is described at slog.Handler, as the others are.
+// Handle: see slog.Handler, as the others are.
 func (h handler) Handle(ctx context.Context, line slog.Record) error {
 	if id, ok := Of(ctx); ok {
 		line.AddAttrs(slog.String("request", id.String()))

@@ -56,7 +56,7 @@ func (o paced) Err() error {
 	return nil
 }
 
-// try sends the question to some node. It tells whether an outcome arrived.
+// try sends the question to some node. It reports whether an outcome arrived.
 func (w *world) try(id, try int, rng *rand.Rand, user string, wanted []int) bool {
 	b := w.nodes[rng.IntN(len(w.nodes))].boot()
 	if b == nil {

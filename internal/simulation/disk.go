@@ -113,7 +113,7 @@ type Mount struct {
 	rng   *rand.Rand
 	vfs   string // its name for SQLite
 	shm   string // directory of SQLite's shared index, which is memory: a process's restart begins with a new one
-	dieAt int    // operations until the process dies; 0: none is set
+	dieAt int    // operations until the process dies; 0 means none is set
 	power bool   // it dies of a power cut
 	dead  bool
 	done  [naming + 1]int64 // operations
@@ -155,7 +155,7 @@ func (m *Mount) KillAt(operations int, power bool) {
 	m.dieAt, m.power = operations, power
 }
 
-// Dead tells whether the process has died.
+// Dead reports whether the process has died.
 func (m *Mount) Dead() bool {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
@@ -224,7 +224,7 @@ func (d *Disk) Cuts() int {
 	return d.cuts
 }
 
-// Locked tells whether a process has the lock of that name.
+// Locked reports whether a process has the lock of that name.
 func (d *Disk) Locked(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

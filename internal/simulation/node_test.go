@@ -95,10 +95,10 @@ func (n *node) boots(frail bool) {
 	m.Unmount()
 }
 
-// unread tells whether an error is that of a witness which the disk did not let be read: the ledger stays closed.
+// unread reports whether an error is that of a witness which the disk did not let be read: the ledger stays closed.
 func unread(err error) bool { return errors.Is(err, ledger.ErrWitness) && errors.Is(err, syscall.EIO) }
 
-// untrue tells whether an error says that the ledger is not what was written: of a disk that only fails, never.
+// untrue reports whether an error says that the ledger is not what was written: of a disk that only fails, never.
 func untrue(err error) bool {
 	return errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrRollback) || errors.Is(err, ledger.ErrWitness) && !unread(err)
 }
@@ -115,7 +115,7 @@ func class(err error) error {
 
 var errUnknown = errors.New("another error")
 
-// serving is the life of the process that has the ledger open, nil: none has.
+// serving is the life of the process that has the ledger open, nil means none has.
 func (w *world) serving() *boot {
 	for _, n := range w.nodes {
 		if b := n.boot(); b != nil && !b.m.Dead() {

@@ -28,7 +28,8 @@ func Table() []Row {
 	return all
 }
 
-// Full tells whether a test is to run at full length: `make safety-full`. Otherwise it runs at the length that fits CI.
+// Full reports whether a test is to run at full length: `make safety-full`. Otherwise it runs at the length that fits
+// CI.
 func Full() bool { return os.Getenv("DPPROXY_SAFETY_LENGTH") == "full" }
 
 // Night reports whether a test is to run as `make night` has it: longer than each run does, where Full is longer still.

@@ -92,7 +92,7 @@ func (d *Decoder) take(n int) []byte {
 	return p
 }
 
-// More tells whether something is left that was not read.
+// More reports whether something is left that was not read.
 func (d *Decoder) More() bool { return d.err == nil && len(d.b) > 0 }
 
 func (d *Decoder) Int() int64 {

@@ -38,7 +38,7 @@ type Head struct {
 	At    int64
 }
 
-// Ends tells whether a chain that ends at h ends at o.
+// Ends reports whether a chain that ends at h ends at o.
 func (h Head) Ends(o Head) bool { return h.Chain == o.Chain && h.Seq == o.Seq && h.Hash == o.Hash }
 
 // Links are the chains of a ledger, as far as they were read. Those of a ledger that was made before datasets had
@@ -55,7 +55,7 @@ type Links struct {
 // ErrOrder: a row does not follow from those before it.
 var ErrOrder = errors.New("it does not follow")
 
-// Split tells whether each dataset has a chain of its own.
+// Split reports whether each dataset has a chain of its own.
 func (l *Links) Split() bool { return l.split }
 
 // Clone is a copy that can go on by itself.
@@ -85,7 +85,7 @@ func (l *Links) Heads() []Head {
 	return list
 }
 
-// At tells whether the chains end just there.
+// At reports whether the chains end just there.
 func (l *Links) At(ends []Head) bool {
 	there := map[int64]bool{}
 	for _, h := range ends {

@@ -26,7 +26,7 @@ type Row struct {
 	Seq    int64 // its number; the first one's is 1
 	Kind   Kind
 	At     int64 // the ledger's time, in nanoseconds
-	DS     int64 // the dataset's number; 0: none
+	DS     int64 // the dataset's number; 0 means none
 	Holder string
 	Body   []byte
 	Hash   [32]byte

@@ -36,7 +36,7 @@ type Store struct {
 	parts   int64    // rows in it, also those taken back
 	fence   int64    // of the claims made with it
 	numbers numbers  // which no batch has had yet
-	stand   *stand   // where the batch presumes the chains to end; nil: it has asked
+	stand   *stand   // where the batch presumes the chains to end; nil means it has asked
 	waiting pgx.Batch
 
 	now      int64 // of its charges
@@ -183,7 +183,7 @@ func (s *Store) begunOf(known []chain.Head, chains []int64, lock func(took func(
 	return s.told(b, now), nil
 }
 
-// stands tells whether a chain is among others and ends where it did.
+// stands reports whether a chain is among others and ends where it did.
 func stands(h chain.Head, list []chain.Head) bool { return slices.ContainsFunc(list, h.Ends) }
 
 // told is what the server has said with the heads.

@@ -191,7 +191,7 @@ func bind(st *sqlite3.Stmt, i int, a any) error {
 	return fmt.Errorf("ledger: cannot bind a %T", a)
 }
 
-// Empty tells whether the file has no schema yet, and checks that it is a ledger of this version otherwise.
+// Empty reports whether the file has no schema yet, and checks that it is a ledger of this version otherwise.
 func (s *Store) Empty() (bool, error) {
 	n, err := s.text("SELECT count(*) FROM sqlite_schema")
 	if err != nil || n == "0" {
@@ -215,13 +215,13 @@ func (s *Store) Empty() (bool, error) {
 	return false, nil
 }
 
-// dataVersion tells whether another connection has changed the file since the last call.
+// dataVersion reports whether another connection has changed the file since the last call.
 func (s *Store) dataVersion() (v int64, err error) {
 	err = s.run("PRAGMA data_version", func(st *sqlite3.Stmt) error { v = st.ColumnInt64(0); return nil })
 	return v, err
 }
 
-// Full tells whether an error means that there is no space.
+// Full reports whether an error means that there is no space.
 func Full(err error) bool { return errors.Is(err, sqlite3.FULL) || store.Full(err) }
 
 // Fault names what an error of SQLite's or of the disk says of a ledger: ErrCorrupt, ErrLocked, or neither.

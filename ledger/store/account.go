@@ -30,7 +30,7 @@ type AccountKey struct {
 type Account struct {
 	accounting.Filter
 	Over privacy.Cost
-	Ends int64 // window: the first nanosecond that is outside it; 0: for life
+	Ends int64 // window: the first nanosecond that is outside it; 0 means for life
 }
 
 // Rolled is the account as it stands at now: a window that is over begins again with nothing spent.

@@ -14,7 +14,7 @@ import (
 // a write, fails, fills up and dies at any operation (docs/adr/0035). Backup and Restore are the operator's own and
 // work on the operating system's files alone.
 type Disk interface {
-	// VFS names the file system that SQLite opens its files on; empty: its own.
+	// VFS names the file system that SQLite opens its files on; empty means its own.
 	VFS() string
 	// OpenFile, ReadFile, Remove and Chmod are those of package os.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
@@ -98,7 +98,7 @@ func Probe(d Disk, file string, room int) error {
 	return errors.Join(err, f.Sync(), f.Close(), d.Remove(path))
 }
 
-// Full tells whether an error of the operating system means that there is no space.
+// Full reports whether an error of the operating system means that there is no space.
 func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // Unavailable is ErrUnavailable, with ErrFull where there is no space.

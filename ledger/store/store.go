@@ -62,11 +62,11 @@ type Site interface {
 	Witness() string
 	// Open connects. After a fault of the disk, opening for writing makes sure that what will be read is on the disk.
 	Open(ctx context.Context, writes bool) (Store, error)
-	// Shared tells whether other processes may write there too; its stores are Shared then.
+	// Shared reports whether other processes may write there too; its stores are Shared then.
 	Shared() bool
 	// Clock is the ledger's own time.
 	Clock() time.Time
-	// Probe tells whether the site takes writes of so many bytes; Explain adds to a fault's error what it has lost.
+	// Probe reports whether the site takes writes of so many bytes; Explain adds to a fault's error what it has lost.
 	Probe(room int) error
 	Explain(err error) error
 }
@@ -74,7 +74,7 @@ type Site interface {
 // Store is one connection to where a ledger's rows lie. It belongs to one goroutine at a time. After an error it is
 // closed and opened anew.
 type Store interface {
-	// Empty tells whether there is no ledger yet, and checks that it is one of a known version otherwise.
+	// Empty reports whether there is no ledger yet, and checks that it is one of a known version otherwise.
 	Empty() (bool, error)
 	// Create makes a ledger of its first row.
 	Create(first chain.Row) error
@@ -118,7 +118,7 @@ type Store interface {
 	// Body is that of one row of the chain, Noisy the stored form of one release.
 	Body(seq int64) ([]byte, error)
 	Noisy(id int64) ([]byte, error)
-	// Charges walks the charge rows of a user (empty: of all) in a dataset up to a row, newest first.
+	// Charges walks the charge rows of a user (empty means of all) in a dataset up to a row, newest first.
 	Charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error
 
 	Close() error
@@ -126,16 +126,16 @@ type Store interface {
 
 // Wanted are the chains that a batch would write.
 type Wanted struct {
-	Chains []int64 // the one that waits longest first; none: all that there are
+	Chains []int64 // the one that waits longest first; none means all that there are
 	Wait   bool    // for the first one, also where others are free; where none is, it is waited for anyway
 	Look   bool    // at all chains, since somebody follows; else news may be of these alone, and of chain 0
 }
 
 // Begun is a batch that has begun.
 type Begun struct {
-	Chains []int64 // which nobody else writes until its end; nil: all that there are
-	News   *News   // what others have written, or what is no longer there; nil: nothing
-	First  int64   // the number of its first row; 0: they go on from the last one
+	Chains []int64 // which nobody else writes until its end; nil means all that there are
+	News   *News   // what others have written, or what is no longer there; nil means nothing
+	First  int64   // the number of its first row; 0 means they go on from the last one
 	// Numbers is how many it has, where First is one.
 	Numbers int64
 }
@@ -156,7 +156,7 @@ type Move struct {
 	Key    AccountKey
 	Fresh  *Account // how the account begins, where the chain has not heard of it
 	Charge accounting.Charge
-	Ends   int64 // of the window that holds the charge; 0: for life
+	Ends   int64 // of the window that holds the charge; 0 means for life
 }
 
 // Key names what a process claims, and a release on disk: a hash.
@@ -169,10 +169,10 @@ type Shared interface {
 	// nothing; they, and all that was read before, are durable then. What Ends and Begin tell of may not be yet.
 	Ends() ([]chain.Head, error)
 	News(known []chain.Head) (*News, error)
-	// Wrote tells whether the batch of a name is durable, which is certain while another batch holds all chains.
+	// Wrote reports whether the batch of a name is durable, which is certain while another batch holds all chains.
 	Wrote(request [32]byte) (bool, error)
 	// Claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was
-	// lost to another process has another fence for ever. Holds tells whether a claim is still this process's, Yield
+	// lost to another process has another fence for ever. Holds reports whether a claim is still this process's, Yield
 	// gives it up.
 	Claim(key Key) (fence int64, err error)
 	// BeginPresuming begins a batch as Begin does and asks nothing: it presumes, besides what Presume does, that chain

@@ -99,7 +99,7 @@ func (c Charge) Longer(d Charge) Charge {
 	}
 }
 
-// Holds tells whether a charge, which must not be negative, fits into what is left: the filter's condition. Nothing
+// Holds reports whether a charge, which must not be negative, fits into what is left: the filter's condition. Nothing
 // always fits: a unit that a charge does not name cannot refuse it, even where more was spent than a limit that was
 // lowered since. Limits and spendings are at least zero, so the differences cannot overflow.
 func (f Filter) Holds(c Charge) bool {
@@ -109,12 +109,12 @@ func (f Filter) Holds(c Charge) bool {
 
 func holds(cost, limit, spent int64) bool { return cost == 0 || cost <= limit-spent }
 
-// holdsPure tells whether all that was charged, and c, has an ε and is within the limit's. A limit of ρ has none.
+// holdsPure reports whether all that was charged, and c, has an ε and is within the limit's. A limit of ρ has none.
 func (f Filter) holdsPure(c Charge) bool {
 	return c.Cost.Rho.Pico() == 0 && f.Spent.Cost.Rho.Pico() == 0 && c.Cost.Epsilon.Micro() <= f.Limit.Epsilon.Micro()-f.Spent.Cost.Epsilon.Micro()
 }
 
-// holdsConcentrated tells whether what it all comes to under zCDP is within the limit's ρ. A limit of ε has none.
+// holdsConcentrated reports whether what it all comes to under zCDP is within the limit's ρ. A limit of ε has none.
 func (f Filter) holdsConcentrated(c Charge) bool {
 	left := f.Limit.Rho.Pico() - f.Spent.Cost.Rho.Pico()
 	if f.Spent.Converted.Pico() > left {
@@ -124,7 +124,8 @@ func (f Filter) holdsConcentrated(c Charge) bool {
 	return c.Converted.Pico() <= left && c.Cost.Rho.Pico() <= left-c.Converted.Pico()
 }
 
-// Within tells whether what was spent is within the limit: false after a limit was lowered, a re-pricing or a forfeit.
+// Within reports whether what was spent is within the limit: false after a limit was lowered, a re-pricing or a
+// forfeit.
 func (f Filter) Within() bool {
 	s, l := f.Spent, f.Limit
 	return s.Cost.Delta.Atto() <= l.Delta.Atto() &&

@@ -121,7 +121,7 @@ func TestAFailingSourceGivesNothing(t *testing.T) {
 	}
 }
 
-// breaking is a source that fails after some bytes, and tells whether it has.
+// breaking is a source that fails after some bytes, and reports whether it has.
 type breaking struct {
 	io.Reader
 	failed bool

@@ -55,7 +55,7 @@ func (p partitioner) choose(cells []int64, r *noise.Reader) []int {
 
 // least returns the ends of the partition with the least sum of costs and charges.
 func (p partitioner) least(cells int, costs [][]int64) []int {
-	// best[l][i] is the least cost of a partition of block i of level l; whole tells whether it is the block itself.
+	// best[l][i] is the least cost of a partition of block i of level l; whole reports whether it is the block itself.
 	best, whole := slices.Clone(costs[0]), [][]bool{make([]bool, cells)}
 	for i := range whole[0] {
 		whole[0][i] = true

@@ -224,9 +224,9 @@ func BenchmarkRangeErrorShapes(b *testing.B) {
 	}
 }
 
-// dawaWins tells whether a Dawa is expected to have a smaller error over all ranges than the best strategy chosen ahead
-// with the isotonic step, for a public guess of the number of rows (or a released one): under pure accounting, few rows
-// over many cells, ε·rows/(rows of a unit) at most 1000 and at least 2048 cells.
+// dawaWins reports whether a Dawa is expected to have a smaller error over all ranges than the best strategy chosen
+// ahead with the isotonic step, for a public guess of the number of rows (or a released one): under pure accounting,
+// few rows over many cells, ε·rows/(rows of a unit) at most 1000 and at least 2048 cells.
 //
 // On shapes of two real columns its error, over that strategy's, was: 4096 cells, at ε·rows of 100 and 1000, 0.75 to
 // 0.98; at 30, where either says little, 1.1 and 1.6; at 3000 1.0, from 10,000 on 1.0 to 1.2. 16,384 cells, for which

@@ -170,7 +170,7 @@ func (r Rule) finish(k int64) (Rule, error) {
 // Parameter returns the noise's scale, or of Gaussian noise its variance, as num/den.
 func (r Rule) Parameter() (num, den int64) { return r.num, r.den }
 
-// Valid tells whether the rule was made by a constructor.
+// Valid reports whether the rule was made by a constructor.
 func (r Rule) Valid() bool { return r.kind != 0 }
 
 // Kind returns the rule's noise.

@@ -35,8 +35,8 @@ func PerKey(d privacy.Delta, k int64) (privacy.Delta, error) {
 	return privacy.AttoDelta(low), nil
 }
 
-// shared tells whether (1−each)^k ≥ 1−all is certain, all in atto-units: (10^18−each)^k, rounded down, is compared with
-// (10^18−all)·10^(18(k−1)), rounded up.
+// shared reports whether (1−each)^k ≥ 1−all is certain, all in atto-units: (10^18−each)^k, rounded down, is compared
+// with (10^18−all)·10^(18(k−1)), rounded up.
 func shared(each, k, all int64) bool {
 	left := power(atto-each, k, big.ToNegativeInf)
 	right := power(atto, k-1, big.ToPositiveInf)

@@ -112,7 +112,7 @@ func (b Between) Draw(reader *noise.Reader, finest, coarse int64) int64 {
 	return coarse
 }
 
-// try takes one case at random, and tells whether it is kept.
+// try takes one case at random, and reports whether it is kept.
 func (b Between) try(reader *noise.Reader, d int64) (a int64, kept bool) {
 	cases := uint64(4)
 	if d == 0 {

@@ -135,7 +135,7 @@ func TestCubeReading(t *testing.T) {
 	}
 }
 
-// againstInverse compares the variance and the terms of a sum; false: it cannot be read.
+// againstInverse compares the variance and the terms of a sum; false means it cannot be read.
 func againstInverse(t *testing.T, name string, kind ranges.Kind, s ranges.Strategy, b, inverse *mat.Dense, spans []ranges.Span) bool {
 	t.Helper()
 	rows, cells := b.Dims()

@@ -51,7 +51,7 @@ func (d Domain) Set(attributes ...int) (Set, error) {
 	return s, nil
 }
 
-// Has tells whether the attribute is in the set.
+// Has reports whether the attribute is in the set.
 func (s Set) Has(attribute int) bool { return s>>attribute&1 == 1 }
 
 // Attributes returns the attributes in ascending order, in which the cells of a marginal are laid out, the last
@@ -64,7 +64,7 @@ func (s Set) Attributes() []int {
 	return list
 }
 
-// within tells whether all of s is in t.
+// within reports whether all of s is in t.
 func (s Set) within(t Set) bool { return s&^t == 0 }
 
 // subsets yields every subset of s, s and the empty set included.

@@ -51,7 +51,7 @@ type product struct {
 	cells   int
 	count   int
 	one     privacy.Sensitivity
-	maps    []func() [][]float64 // by factor: how each cell of it is read; nil: itself
+	maps    []func() [][]float64 // by factor: how each cell of it is read; nil means itself
 	mu      sync.RWMutex
 	known   []map[string]float64 // by factor: variances of spans
 }

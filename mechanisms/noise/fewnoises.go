@@ -85,7 +85,7 @@ func widthOf(d Distribution, deviations, squares float64) (k int64, wide bool) {
 	return int64(max(0, math.Ceil(width))), true
 }
 
-// shares are those of the heavy noises, and what the squares of the others' add up to; false: they are too many.
+// shares are those of the heavy noises, and what the squares of the others' add up to; false means they are too many.
 func shares(s Shape) (big []Term, small float64, ok bool) {
 	big, small = make([]Term, 0, len(s.Heavy)), s.Fourths/(s.Squares*s.Squares)*(1+1e-9)
 	count := 0
@@ -114,7 +114,7 @@ func lostOf(big []Term, small, step float64) float64 {
 	return lost * (1 + 1e-9)
 }
 
-// lump is the law of S̃ for a step; false: it is too long.
+// lump is the law of S̃ for a step; false means it is too long.
 func lump(big []Term, small, step float64, alpha Probability) (l lumped, ok bool) {
 	l = lumped{step: step, first: 1, lost: lostOf(big, small, step)}
 	n := int(lastOf(big, step, float64(alpha)*1e-4)/step) + 2
@@ -200,7 +200,7 @@ func (m *Mixtures) farthest() float64 {
 	return max(m.normal, -math.Log(float64(m.alpha))/math.Sqrt2) * 1.2
 }
 
-// reach is a number of deviations at which alpha is proved, near the least; 0: none is found. What is looked at is
+// reach is a number of deviations at which alpha is proved, near the least; 0 means none is found. What is looked at is
 // where the tail's logarithm would come to alpha's were it straight, and then a little to the side on which alpha's is.
 func (l *lumped) reach(low, high float64, alpha Probability) float64 {
 	most := float64(alpha) * (1 - 1e-6) // as in NewMixtures

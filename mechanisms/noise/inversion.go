@@ -59,7 +59,8 @@ func (t *inversion) add(u, size float64) {
 	t.at, t.size = append(t.at, u), append(t.size, size)
 }
 
-// addIntegers adds frequencies until those left out, at most φ·Σ 1/n, are below enough; false: they would be too many.
+// addIntegers adds frequencies until those left out, at most φ·Σ 1/n, are below enough; false means they would be too
+// many.
 func (t *inversion) addIntegers(w *widening, sum []summand, enough float64) bool {
 	last := math.Floor(t.period / 2)
 	most := maxFrequenciesOf(len(sum))
@@ -99,8 +100,9 @@ func (t *inversion) smoothing(frequencies float64) float64 {
 	return math.Sqrt2 * t.beta * t.period / (2 * math.Pi * (frequencies - 1))
 }
 
-// addSmoothed adds frequencies until the transform of the smoothing density bounds those left out; false: they would be
-// too many, or take too long. Most of many terms are not looked at, for the first of them make a frequency negligible.
+// addSmoothed adds frequencies until the transform of the smoothing density bounds those left out; false means they
+// would be too many, or take too long. Most of many terms are not looked at, for the first of them make a frequency
+// negligible.
 func (t *inversion) addSmoothed(w *widening, sum []summand) bool {
 	t.slack += 4 / math.Pi * math.Exp(-t.beta)
 	last, most := math.Ceil(math.Sqrt2*t.beta*t.period/(2*math.Pi*t.smoothed)), w.evaluations+maxEvaluations

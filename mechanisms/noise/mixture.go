@@ -73,7 +73,7 @@ func NewMixtures(alpha Probability) *Mixtures {
 	return m
 }
 
-// near tells whether alpha is passed at z by the tails of the sums of shape κ that are farthest below the bound: one
+// near reports whether alpha is passed at z by the tails of the sums of shape κ that are farthest below the bound: one
 // noise with a Gaussian rest, of which the third moment of S is the greatest, and equal noises, of which it is the
 // least.
 func near(z, kappa, alpha float64) bool {

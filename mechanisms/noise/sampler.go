@@ -52,7 +52,7 @@ func New(kind Kind, num, den int64) (Distribution, error) {
 	return d, nil
 }
 
-// Valid tells whether d was made by New.
+// Valid reports whether d was made by New.
 func (d Distribution) Valid() bool { return d.kind != 0 }
 
 // rootOf returns ⌊√n⌋, which is also ⌊√x⌋ for every x in [n, n+1).
@@ -179,7 +179,7 @@ func shapeOf(num, den uint64, most uint8) shape {
 // size returns 8·width²·v.
 func (s shape) size() uint128 { return mul128(s.width*s.width, 1<<s.level) }
 
-// covers tells whether width²·v ≥ num/den.
+// covers reports whether width²·v ≥ num/den.
 func (s shape) covers(num, den uint64) bool {
 	size, fits := s.size().times(den)
 	return !fits || !size.less(mul128(num, eighth))

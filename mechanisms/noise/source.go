@@ -46,7 +46,7 @@ func FixedWork(source io.Reader) io.Reader { return fixedWork{source} }
 
 type fixedWork struct{ io.Reader }
 
-// FixedWork tells whether the source was marked so: for who draws more than a Distribution.
+// FixedWork reports whether the source was marked so: for who draws more than a Distribution.
 func (r *Reader) FixedWork() bool { return r.fixed }
 
 // Err returns the first failure of the source. Nothing drawn before Err was found nil may be used.

@@ -141,7 +141,7 @@ func (p BasicPlan) scaled(rows int) int64 {
 	return x.Div(x, big.NewInt(int64(p.spec.Size))).Int64()
 }
 
-// agrees tells whether a candidate's count is within Width/50 of a hard answer.
+// agrees reports whether a candidate's count is within Width/50 of a hard answer.
 func (p BasicPlan) agrees(rows int, answer int64) bool {
 	size := big.NewInt(int64(p.spec.Size))
 	off := new(big.Int).Mul(big.NewInt(p.spec.Rows), big.NewInt(int64(rows)))

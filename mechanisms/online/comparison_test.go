@@ -16,7 +16,7 @@ type Comparison struct {
 	HistogramCost privacy.Cost // what a histogram costs whose width is at most Width
 }
 
-// Histogram tells whether the histogram is at least as good at the same cost.
+// Histogram reports whether the histogram is at least as good at the same cost.
 func (c Comparison) Histogram() bool { return c.HistogramSame <= c.Width }
 
 // better compares by public numbers alone. The histogram is taken at its worst query, that over all cells, the session

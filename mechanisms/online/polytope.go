@@ -115,7 +115,7 @@ func (t *polytope) learn(entries []Entry) {
 	}
 }
 
-// holds tells whether p is within all walls.
+// holds reports whether p is within all walls.
 func (t *polytope) holds(p []float64) bool {
 	for _, w := range t.walls {
 		if math.Abs(dot(w.weights, p)-w.target) > w.slab {

@@ -87,7 +87,7 @@ func empty(cells int) (Query, error) {
 	return Query{cells: cells, bits: make([]uint64, (cells+63)/64)}, nil
 }
 
-// check tells whether q can be asked of a universe.
+// check reports whether q can be asked of a universe.
 func (q Query) check(cells int, grid int64) error {
 	if q.cells != cells {
 		return fmt.Errorf("query is over %d cells, must be over %d", q.cells, cells)

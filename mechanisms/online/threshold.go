@@ -59,7 +59,7 @@ func oneSided(d noise.Distribution, random *noise.Reader) int64 {
 	}
 }
 
-// hard tells whether gap + y ≥ threshold + z, in integers that cannot overflow.
+// hard reports whether gap + y ≥ threshold + z, in integers that cannot overflow.
 func (n *instance) hard(gap, y int64) bool {
 	return addNoise(gap, y) >= addNoise(n.above, sealed.Open(n.z))
 }
@@ -79,7 +79,7 @@ func snapshot(truth privacy.Sensitive[[]int64]) privacy.Sensitive[[]int64] {
 	return sealed.Seal(append([]int64(nil), sealed.Open(truth)...))
 }
 
-// observe opens the cells and tells whether the guess passes; if not, the noisy sum.
+// observe opens the cells and reports whether the guess passes; if not, the noisy sum.
 func (n *instance) observe(q Query, grid, guess int64, truth privacy.Sensitive[[]int64], comparison int64) (hard bool, value int64) {
 	sum := q.sum(sealed.Open(truth), grid)
 	gap := sum - guess

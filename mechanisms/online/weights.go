@@ -57,7 +57,7 @@ func (w *weights) learn(entries []Entry) {
 	}
 }
 
-// reconcile projects onto the slab of each answer that the hypothesis is outside of, and tells whether there was one.
+// reconcile projects onto the slab of each answer that the hypothesis is outside of, and reports whether there was one.
 func (w *weights) reconcile(entries []Entry) bool {
 	moved := false
 	for _, e := range entries {

@@ -17,7 +17,7 @@ const (
 
 func (a Accountant) String() string { return [...]string{"invalid", "pure", "zcdp", "either"}[a] }
 
-// Takes tells whether an accountant adds up costs that name ε, and whether it adds up those that name ρ.
+// Takes reports whether an accountant adds up costs that name ε, and whether it adds up those that name ρ.
 func (a Accountant) Takes() (epsilon, rho bool) { return a != ZCDP, a != Pure }
 
 // Neighbors names the neighbour relation of a dataset: what protecting one unit means.
@@ -72,12 +72,12 @@ func (c Cost) Plus(d Cost) Cost {
 	return Cost{Epsilon{add(c.Epsilon.micro, d.Epsilon.micro)}, Rho{add(c.Rho.pico, d.Rho.pico)}, Delta{add(c.Delta.atto, d.Delta.atto)}}
 }
 
-// Fits tells whether c is at most limit in every unit.
+// Fits reports whether c is at most limit in every unit.
 func (c Cost) Fits(limit Cost) bool {
 	return c.Epsilon.micro <= limit.Epsilon.micro && c.Rho.pico <= limit.Rho.pico && c.Delta.atto <= limit.Delta.atto
 }
 
-// IsZero tells whether c costs nothing.
+// IsZero reports whether c costs nothing.
 func (c Cost) IsZero() bool { return c == Cost{} }
 
 func (c Cost) String() string {
@@ -100,7 +100,7 @@ type Sensitivity struct {
 // Contribution bounds what one unit puts into a measure, enforced in the SQL or proved by a constraint.
 type Contribution struct {
 	Rows      int64 // rows a unit, at least 1
-	Groups    int64 // groups that a unit's rows are in; 0: as many as it has rows
-	PerGroup  int64 // rows of a unit in one group; 0: all of them may be in one
+	Groups    int64 // groups that a unit's rows are in; 0 means as many as it has rows
+	PerGroup  int64 // rows of a unit in one group; 0 means all of them may be in one
 	Neighbors Neighbors
 }

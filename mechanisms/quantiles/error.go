@@ -102,8 +102,8 @@ func (m Mechanism) RankBound(beta noise.Probability) float64 {
 // rows, see BenchmarkQuantiles.
 const isotonicGain = .7
 
-// PreferRanges tells whether quantiles read from the prefix sums of a range release at the same cost are expected to be
-// nearer than the mechanism's. All of it is public. That ranks within a cell are none off narrows both ways' errors
+// PreferRanges reports whether quantiles read from the prefix sums of a range release at the same cost are expected to
+// be nearer than the mechanism's. All of it is public. That ranks within a cell are none off narrows both ways' errors
 // alike.
 func (m Mechanism) PreferRanges(rows ExpectedRows, prefixes Deviation) bool {
 	if m.levels == 0 || rows < 0 || !(prefixes > 0) {

@@ -55,8 +55,8 @@ var combined = [][]int{
 	{2, 4, 8, 12, 16},
 }
 
-// depth looks at the trees with so many levels below the first and tells whether a deeper one may be better: the error
-// as a function of the depth has one valley, so it may unless this depth is a quarter worse than the best.
+// depth looks at the trees with so many levels below the first and reports whether a deeper one may be better: the
+// error as a function of the depth has one valley, so it may unless this depth is a quarter worse than the best.
 func (s *search) depth(below int) bool {
 	clear(s.seen)
 	if below < len(combined) {

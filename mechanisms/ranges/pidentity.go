@@ -35,7 +35,7 @@ type pIdentity struct {
 	squares  []float64
 	prefixes []atomic.Pointer[prefix]
 	tabling  sync.Once
-	table    []float64 // the weights of the sums of every prefix; nil: each is solved for
+	table    []float64 // the weights of the sums of every prefix; nil means each is solved for
 	columns  *columns  // beside it: T by its columns
 }
 

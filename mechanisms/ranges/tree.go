@@ -110,7 +110,7 @@ func (t *Tree) weigh() {
 	}
 }
 
-// ragged tells whether the last node of a level is of other shape than the rest.
+// ragged reports whether the last node of a level is of other shape than the rest.
 func (t *Tree) ragged(l int) bool { return t.cells%t.levels[l].block != 0 }
 
 // group describes n neighbouring nodes of a level as somebody's children.

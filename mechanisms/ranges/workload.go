@@ -51,7 +51,7 @@ type Description struct {
 
 // Marginal is what is observed of one marginal of a cube: its cells, or the rows of its residual, times a weight.
 type Marginal struct {
-	Attributes uint64 // bit i stands for attribute i; none: the total
+	Attributes uint64 // bit i stands for attribute i; none means the total
 	Residual   bool
 	Weight     int64
 }

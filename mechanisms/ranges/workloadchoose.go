@@ -65,7 +65,7 @@ type choice struct {
 	error    float64
 }
 
-// consider compares a strategy with the best so far and tells whether its noise can be calibrated.
+// consider compares a strategy with the best so far and reports whether its noise can be calibrated.
 func (c *choice) consider(d Description) bool {
 	s, err := Open(d)
 	if err != nil {

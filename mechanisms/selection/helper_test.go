@@ -148,7 +148,7 @@ func noisyTwin(losses []uint64, d noise.Distribution, reach int64) []float64 {
 	return p
 }
 
-// breaking is a source that fails after some bytes, and tells whether it has.
+// breaking is a source that fails after some bytes, and reports whether it has.
 type breaking struct {
 	io.Reader
 	failed bool

@@ -38,7 +38,7 @@ func newBlocks(size *big.Int, rate Rate, lossOf func(rank *big.Int) uint64) bloc
 	return b
 }
 
-// negligible tells whether count·exp(−exponent) is below 2^−24: a question of speed alone.
+// negligible reports whether count·exp(−exponent) is below 2^−24: a question of speed alone.
 func negligible(exponent *big.Rat, count *big.Int) bool {
 	return new(big.Int).Quo(exponent.Num(), exponent.Denom()).Cmp(big.NewInt(int64(count.BitLen()+24))) > 0
 }

@@ -98,7 +98,7 @@ func TestAuditsOfValues(t *testing.T) {
 // broken is a sparse vector of the literature that is not as private as it was said to be (Lyu, Su, Li 2017, figure 2),
 // each written down as if it cost ε = 1.
 type broken struct {
-	threshold, comparison int64 // scales; 0: no noise
+	threshold, comparison int64 // scales; 0 means no noise
 	positives             int   // 0: never stops
 }
 

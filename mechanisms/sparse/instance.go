@@ -114,7 +114,7 @@ func (i *Instance) State() State {
 	return i.state
 }
 
-// Ask opens a sealed count and tells whether it is above a public threshold, up to the noise. The one that asks may
+// Ask opens a sealed count and reports whether it is above a public threshold, up to the noise. The one that asks may
 // choose query and threshold by all answers so far; a unit must move the count by at most the sensitivity, and if the
 // spec says monotone, all counts of this instance in one direction.
 //

@@ -17,7 +17,7 @@ import (
 // distribution to all measurements so far. The zero value is invalid.
 type Weights struct {
 	queries   Queries
-	total     int64 // N; 0: measured
+	total     int64 // N; 0 means measured
 	rounds    int
 	rule      selection.Rule
 	rate      selection.Rate

@@ -194,7 +194,7 @@ func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Tran
 }
 
 // signed writes a column that is counted with its sign, CASE WHEN kind = 'refund' THEN -total ELSE total END, as
-// total * CASE WHEN kind = 'refund' THEN -1 ELSE 1 END; nil: the expression is another.
+// total * CASE WHEN kind = 'refund' THEN -1 ELSE 1 END; nil means the expression is another.
 func signed(n *pg.Node) *pg.Node {
 	c := n.GetCaseExpr()
 	if c == nil || c.Arg != nil || c.Defresult == nil {
@@ -222,7 +222,7 @@ func unsigned(n *pg.Node) (*pg.ColumnRef, int64) {
 	return n.GetColumnRef(), 1
 }
 
-// summedWhere is the sum of CASE WHEN p THEN x END, over the rows where p holds; nil: of x there is no sum.
+// summedWhere is the sum of CASE WHEN p THEN x END, over the rows where p holds; nil means of x there is no sum.
 func (g *Grouping) summedWhere(w *pg.CaseWhen, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
 	holds, refusal := t.Condition(w.Expr, "CASE/WHEN")
 	if refusal != nil {

@@ -35,7 +35,7 @@ import (
 // conditions.
 const maxPresent = 64
 
-// presence counts the values of a column that enough rows have; nil: their number is to be counted as it is.
+// presence counts the values of a column that enough rows have; nil means their number is to be counted as it is.
 func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	present, refusal := g.presentValues(arg, e, where, t, func(d *policy.Domain) int { return d.Regular })
 	if present == nil || refusal != nil {
@@ -57,8 +57,8 @@ func added(present []string, number func(cell int) string) string {
 	return strings.Join(terms, " + ")
 }
 
-// presentMoment is sum, avg, variance or stddev of the different numbers of a column that enough rows have; nil: see
-// presence.
+// presentMoment is sum, avg, variance or stddev of the different numbers of a column that enough rows have; nil means
+// see presence.
 func (g *Grouping) presentMoment(name string, arg *pg.Node, e *semantics.Expr, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	if !semantics.Numeric(e) {
 		return nil, nil
@@ -151,7 +151,7 @@ func (g *Grouping) Present() *pg.Node {
 }
 
 // declaredEnd is the least or the largest value of a column whose ends the policy lets stand for those of its rows,
-// which are not looked at; nil: it is another's.
+// which are not looked at; nil means it is another's.
 func (g *Grouping) declaredEnd(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if name != "min" && name != "max" || len(f.Args) != 1 || f.AggStar || f.AggWithinGroup || f.FuncVariadic {
 		return nil, nil

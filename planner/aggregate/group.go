@@ -191,7 +191,7 @@ type Found struct {
 	typmod       int32 // of a choice among chars
 }
 
-// Look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
+// Look finds the leaf's column that a node stands for; nil, nil means none, go on with its parts.
 func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	if f := g.Thresholds[n]; f != nil {
 		return f, nil
@@ -236,7 +236,7 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	return nil, nil
 }
 
-// keyElsewhere finds the key that a sub-query is; nil: it is none. What it would add to the rows is left out.
+// keyElsewhere finds the key that a sub-query is; nil means it is none. What it would add to the rows is left out.
 func (g *Grouping) keyElsewhere(n *pg.Node) *Found {
 	e, refusal := g.b.Explore(g.b.OverRows(g.Rows.AskedBy(nil), "SELECT"), n)
 	if refusal != nil {

@@ -15,7 +15,7 @@ import (
 // works when it is pasted, so it is made of the statement that was refused, or, where that has no one answer, names no
 // statement.
 
-// written is an expression over the rows as text; empty: it cannot be, or is refused for a reason of its own.
+// written is an expression over the rows as text; empty means it cannot be, or is refused for a reason of its own.
 func (g *Grouping) written(n *pg.Node) string {
 	if e, refusal := g.Below("an aggregate").Expr(n); refusal != nil || e.IsConstant() {
 		return ""
@@ -29,8 +29,8 @@ func sqlOf(n *pg.Node) string {
 	return strings.TrimPrefix(ast.Deparsed(sel), "SELECT ")
 }
 
-// instead are other columns over the rows of this SELECT, grouped by the first of them, so many; empty: they cannot be
-// written.
+// instead are other columns over the rows of this SELECT, grouped by the first of them, so many; empty means they
+// cannot be written.
 func (g *Grouping) instead(columns string, keys int) string {
 	tree, err := pg.Parse("SELECT " + columns)
 	if err != nil || g.Sel == nil || len(tree.Stmts) != 1 {

@@ -148,7 +148,7 @@ func (g *Grouping) allInSeconds(nodes []*pg.Node) (out []*pg.Node, elapsed bool)
 	return out, elapsed
 }
 
-// constantSeconds are those of an interval without months; nil: it is another constant.
+// constantSeconds are those of an interval without months; nil means it is another constant.
 func (g *Grouping) constantSeconds(e *semantics.Expr, n *pg.Node) *pg.Node {
 	interval, err := g.b.Env.Coerce(e.Expr, policy.IntervalT)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // SELECT city FROM people GROUP BY city ORDER BY count(*) DESC LIMIT 3 shows an order and no count: the question says
 // that the first three keys will do, so that they may be chosen instead of counted.
 
-// showsFirstKeys tells whether a grouping shows its keys, those alone that come first in one order.
+// showsFirstKeys reports whether a grouping shows its keys, those alone that come first in one order.
 func (g *Grouping) showsFirstKeys() bool {
 	sel := g.Sel
 	return !g.Above && sel.HavingClause == nil && sel.LimitOffset == nil && len(sel.SortClause) == 1 && sel.LimitCount != nil && sel.LimitOption != pg.LimitOption_LIMIT_OPTION_WITH_TIES &&

@@ -83,7 +83,7 @@ func scoreOf(n *pg.Node) (call *pg.FuncCall, factors []*pg.Node) {
 	return call, append(factors, left)
 }
 
-// term is a candidate's score; nil: it has none of the form.
+// term is a candidate's score; nil means it has none of the form.
 func (g *Grouping) term(call *pg.FuncCall, factors []*pg.Node) *linear.Term {
 	t := &linear.Term{Weight: big.NewRat(1, 1), Bound: 1}
 	for _, n := range factors {

@@ -46,7 +46,7 @@ func (g *Grouping) findThresholds() {
 	g.Thresholds = found
 }
 
-// thresholdsIn collects the comparisons of an expression; false: it reads its rows otherwise too.
+// thresholdsIn collects the comparisons of an expression; false means it reads its rows otherwise too.
 func (g *Grouping) thresholdsIn(n *pg.Node, into map[*pg.Node]*Found) bool {
 	if n.GetNode() == nil || !ast.HasAggregate(n) {
 		return true
@@ -66,7 +66,7 @@ func (g *Grouping) thresholdsIn(n *pg.Node, into map[*pg.Node]*Found) bool {
 	return true
 }
 
-// thresholdTest reads count(…) > constant, bool_or, bool_and or every; nil: it is none.
+// thresholdTest reads count(…) > constant, bool_or, bool_and or every; nil means it is none.
 func (g *Grouping) thresholdTest(n *pg.Node) *Found {
 	if f := n.GetFuncCall(); f != nil {
 		return g.boolThreshold(f)

@@ -9,7 +9,8 @@ import (
 )
 
 // ArrayElements are the elements of an array that a statement writes out, each cast as the array is: those of
-// ARRAY[1.6, $1]::int[] are 1.6::int and $1::int, those of '{2,3}'::int[] are '2'::int and '3'::int. false: it is none.
+// ARRAY[1.6, $1]::int[] are 1.6::int and $1::int, those of '{2,3}'::int[] are '2'::int and '3'::int. false means it is
+// none.
 func ArrayElements(n *pg.Node) (elements []*pg.Node, ok bool) {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_AArrayExpr:

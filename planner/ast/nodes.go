@@ -61,7 +61,7 @@ func IsAggregate(f *pg.FuncCall) bool {
 	return f.Over == nil && len(names) > 0 && (Aggregates[names[len(names)-1]] || f.AggStar || f.AggWithinGroup)
 }
 
-// Holds tells whether a node of the expression, outside its sub-queries, satisfies the test.
+// Holds reports whether a node of the expression, outside its sub-queries, satisfies the test.
 func Holds(n *pg.Node, test func(*pg.Node) bool) bool {
 	if n == nil {
 		return false

@@ -29,7 +29,7 @@ var ArrayTypes = map[policy.Type]policy.Type{
 // BpcharArray is the oid of arrays of char, whose elements are texts here.
 const BpcharArray policy.Type = 1014
 
-// ScalarType reads the name of a type; array tells whether it is an array of it.
+// ScalarType reads the name of a type; array reports whether it is an array of it.
 func ScalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refusal *refuse.Refusal) {
 	name := TypeName(t)
 	typ, ok := TypeNames[strings.TrimPrefix(name, "pg_catalog.")]

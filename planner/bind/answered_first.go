@@ -20,8 +20,9 @@ import (
 // the condition is income > 31207.4 once the average is known. Until then something of its type stands there
 // (Answer.Standing).
 
-// answeredFirst translates such a sub-query; nil, nil: it is none, or nobody answers it here. What is only explored
-// asks nothing, since it may stand above the boundary, where a sub-query has leaves beside those of the statement.
+// answeredFirst translates such a sub-query; nil, nil means it is none, or nobody answers it here. What is only
+// explored asks nothing, since it may stand above the boundary, where a sub-query has leaves beside those of the
+// statement.
 func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *Rows) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if b.Inner == nil || len(b.viewing) > 0 || sel == nil || s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && semantics.IsBareSelect(sel) {
@@ -85,7 +86,7 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 
 // answeredTable is a sub-query or WITH query of FROM that aggregates, joined with private rows: it is answered first,
 // and its rows are a list of the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write
-// them; nil: it is something else.
+// them; nil means it is something else.
 //
 //	SELECT day, kind, count(*) FROM visits JOIN (SELECT kind AS k, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 5) top ON kind = k GROUP BY 1, 2
 func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Alias, *refuse.Refusal) {
@@ -130,7 +131,7 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	return t, alias, nil
 }
 
-// readsAround tells whether a sub-query names a relation of the rows around it, and none of its own by that name.
+// readsAround reports whether a sub-query names a relation of the rows around it, and none of its own by that name.
 func readsAround(sel *pg.SelectStmt, around *Rows) (reads bool) {
 	own := map[string]bool{}
 	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {

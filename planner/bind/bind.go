@@ -37,7 +37,7 @@ type Binder struct {
 	Notes     semantics.Notes // of conditions below a join
 	Open      *discovery.Keys // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
-	Inner     Answering       // what a sub-query came to that is answered first; nil: none is
+	Inner     Answering       // what a sub-query came to that is answered first; nil means none is
 	exploring int             // above 0: what is translated is perhaps not below the boundary
 	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
 }
@@ -76,7 +76,7 @@ type Scope struct {
 // Released puts a WITH query that is a released table in sight.
 func (s *Scope) Released(name string) *Scope { return &Scope{name: name, next: s} }
 
-// Find is the WITH query of a name; nil: there is none in sight.
+// Find is the WITH query of a name; nil means there is none in sight.
 func (s *Scope) Find(name string) *Scope {
 	for ; s != nil; s = s.next {
 		if s.name == name {

@@ -22,7 +22,7 @@ import (
 // the averages of all parts are a statement of their own (ADR 117). What was released of it is a list, in which l.part
 // is looked up as in a public table. A sub-query over a public table alone is added up here, and asks nothing.
 
-// eachFirst translates such a sub-query; nil, nil: it is another one.
+// eachFirst translates such a sub-query; nil, nil means it is another one.
 func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !aggregatesAlone(sel) || len(b.viewing) > 0 {
@@ -86,8 +86,8 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 	return semantics.Node(semantics.FormOther, "coalesce", c, pos, e, other), nil
 }
 
-// groupsFirst has the groups of a sub-query over private rows answered; nil: it is no such sub-query, or nobody answers
-// it here.
+// groupsFirst has the groups of a sub-query over private rows answered; nil means it is no such sub-query, or nobody
+// answers it here.
 func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Table, *EachOf, *refuse.Refusal) {
 	if b.Inner == nil {
 		return nil, nil, nil
@@ -149,7 +149,7 @@ func (b *Binder) ownList(
 	return t
 }
 
-// addedUp are the groups of a sub-query over a public table; nil: it has what is not added up here.
+// addedUp are the groups of a sub-query over a public table; nil means it has what is not added up here.
 func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Refusal) {
 	l := &listed{b: b, around: public, public: public, pos: public.pos}
 	if refusal := l.read(public.Table, each.Groups.WhereClause); refusal != nil || len(l.linked) > 0 {

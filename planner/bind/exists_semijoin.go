@@ -20,7 +20,7 @@ import (
 // derived table, and so a condition like any other.
 
 // aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
-// not. Nil, nil: the node says nothing of keys.
+// not. Nil, nil means the node says nothing of keys.
 func (b *Binder) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	pos := ast.Location(n)
 	if l, k := equalKeys(n, r, r); l != nil {
@@ -227,7 +227,7 @@ func (r *Rows) Become(t *policy.Table) {
 	}
 }
 
-// member finds the rows of key IN (SELECT key FROM …); nil: the left side is no key.
+// member finds the rows of key IN (SELECT key FROM …); nil means the left side is no key.
 func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt) (*Rows, []equation, *refuse.Refusal) {
 	k, refusal := r.KeyNode(s.Testexpr)
 	if k == nil || refusal != nil {

@@ -269,14 +269,14 @@ func (b *Binder) LeavesOut(t *policy.Table, where string) {
 	}
 }
 
-// sameUnit tells whether rows that share two keys are of one unit: both keys are the unit's, or hold the values of one
-// key through which units are found, as in lines l JOIN orders o ON l.order_id = o.order_id where lines find their
+// sameUnit reports whether rows that share two keys are of one unit: both keys are the unit's, or hold the values of
+// one key through which units are found, as in lines l JOIN orders o ON l.order_id = o.order_id where lines find their
 // customer by their order.
 func sameUnit(l, r *policy.Column) bool {
 	return l.Unit && r.Unit || l.Origin() == r.Origin() && l.TellsUnit()
 }
 
-// equalKeys reads key = key, one of each side; nil: the node is something else.
+// equalKeys reads key = key, one of each side; nil means the node is something else.
 func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 	e := n.GetAExpr()
 	// Of units that are not NULL, a IS NOT DISTINCT FROM b is a = b; rows whose unit is NULL are not there. So Tableau
@@ -360,7 +360,7 @@ func inSight(n *pg.Node, left, right *Rows) (refusal *refuse.Refusal) {
 	return refusal
 }
 
-// nearer tells whether the first of two refusals of an unknown name knows a like one.
+// nearer reports whether the first of two refusals of an unknown name knows a like one.
 func nearer(first, second *refuse.Refusal) bool {
 	return first.Hint != semantics.UnknownColumn.Hint || second.Hint == semantics.UnknownColumn.Hint
 }

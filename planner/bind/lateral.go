@@ -17,7 +17,7 @@ import (
 //
 // so that LEFT JOIN LATERAL … ON true says the same.
 
-// lateral puts such values into sight; nil, nil: the item of FROM is something else.
+// lateral puts such values into sight; nil, nil means the item of FROM is something else.
 func (b *Binder) lateral(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	s := n.GetRangeSubselect()
 	if s == nil || !s.Lateral || s.Alias == nil || len(j.using) > 0 || j.natural || j.preserved {

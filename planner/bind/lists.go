@@ -24,7 +24,7 @@ import (
 // maxListRows bounds a list that is a table.
 const maxListRows = 1 << 14
 
-// listTable makes a public table of a list of constants; nil: the item of FROM is none.
+// listTable makes a public table of a list of constants; nil means the item of FROM is none.
 func (b *Binder) listTable(n *pg.Node, scope *Scope) *policy.Table {
 	list, refusal := b.candidatesOf(nil, n, scope)
 	if list == nil || refusal != nil || len(list.rows) == 0 {

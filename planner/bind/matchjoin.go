@@ -157,5 +157,5 @@ func (r *Rows) rowByRow(done string) (*Rows, *refuse.Refusal) {
 	return nil, CandidateRows.At(r.pos, done)
 }
 
-// OtherWay gives rows that meet a list as they match it one by one; nil: there is no other way for them.
+// OtherWay gives rows that meet a list as they match it one by one; nil means there is no other way for them.
 func (r *Rows) OtherWay() func() (*Rows, *refuse.Refusal) { return r.matched }

@@ -22,11 +22,11 @@ import (
 type EachOf struct {
 	Groups *pg.SelectStmt // its targets are the keys, in the order of Around, and the value
 	Around []*pg.Node     // what the keys equal
-	Else   *pg.Node       // what it is where there are no rows, a constant; nil: NULL
+	Else   *pg.Node       // what it is where there are no rows, a constant; nil means NULL
 }
 
-// forEach reads a sub-query over rows as groups, nil: it is another one. What must hold of a row around it beside the
-// sub-query, by the column that is equated alone, narrows the groups too: conditions are the conjuncts of the WHERE
+// forEach reads a sub-query over rows as groups, nil means it is another one. What must hold of a row around it beside
+// the sub-query, by the column that is equated alone, narrows the groups too: conditions are the conjuncts of the WHERE
 // clause that it stands in.
 func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	target := sel.TargetList[0].GetResTarget().GetVal()
@@ -88,7 +88,7 @@ func aggregatesAlone(sel *pg.SelectStmt) bool {
 	return sel != nil && sel.Larg == nil && len(sel.GroupClause)+len(sel.DistinctClause) == 0 && sel.HavingClause == nil && sel.LimitCount == nil && sel.LimitOffset == nil && len(sel.TargetList) == 1
 }
 
-// ForEach reads a sub-query as groups; nil: it is another one.
+// ForEach reads a sub-query as groups; nil means it is another one.
 func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node) (*EachOf, *refuse.Refusal) {
 	if !aggregatesAlone(sel) {
 		return nil, nil
@@ -110,7 +110,7 @@ const (
 
 func KeyOfEach(i int) string { return GroupsOfEach + " key " + strconv.Itoa(i+1) }
 
-// AllOf holds where each of some conditions does; nil: there are none.
+// AllOf holds where each of some conditions does; nil means there are none.
 func AllOf(list []*pg.Node) *pg.Node {
 	switch len(list) {
 	case 0:
@@ -158,7 +158,7 @@ func (r *Rows) readsOthers(where *pg.Node) bool {
 	})
 }
 
-// ofColumn is a condition column IN (…) said of another expression; nil: it is another one.
+// ofColumn is a condition column IN (…) said of another expression; nil means it is another one.
 func ofColumn(condition, column, other *pg.Node) *pg.Node {
 	s := condition.GetSubLink()
 	if s == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK || len(s.OperName) > 0 || column.GetColumnRef() == nil || !ast.SameTree(s.Testexpr, column) {

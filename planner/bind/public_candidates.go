@@ -88,7 +88,7 @@ func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *
 	return &out, nil
 }
 
-// Candidates is the public list that the rows meet; nil: they meet none.
+// Candidates is the public list that the rows meet; nil means they meet none.
 func (r *Rows) Candidates() *Candidates { return r.fan }
 
 // MeetsList tells rows that meet a public list, or one candidate of it.
@@ -150,8 +150,8 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*Candidates
 	return list, nil
 }
 
-// Series are the columns of a function in FROM, generate_series or unnest of constants, and its name there; nil: it is
-// another, or has more rows than a list may have.
+// Series are the columns of a function in FROM, generate_series or unnest of constants, and its name there; nil means
+// it is another, or has more rows than a list may have.
 func (b *Binder) Series(n *pg.Node) (alias string, columns []plans.OutColumn) {
 	list, refusal := b.candidatesOf(nil, n, nil)
 	if list == nil || refusal != nil {
@@ -258,7 +258,7 @@ func (b *Binder) projectCandidates(of *Candidates, sel *pg.SelectStmt) (*Candida
 	return out, nil
 }
 
-// satisfied tells whether a condition on constants holds; nil does.
+// satisfied reports whether a condition on constants holds; nil does.
 func satisfied(where *pg.Node, t *semantics.Translator) (bool, *refuse.Refusal) {
 	if where == nil {
 		return true, nil
@@ -278,7 +278,7 @@ type constantRow struct {
 	values []policy.Value
 }
 
-// projected is what a SELECT shows of one row of a list; nil: it shows what is no function of that.
+// projected is what a SELECT shows of one row of a list; nil means it shows what is no function of that.
 func (r *Rows) projected(targets []*pg.Node, t *semantics.Translator) (*constantRow, *refuse.Refusal) {
 	out := &constantRow{}
 	for _, n := range targets {

@@ -43,7 +43,7 @@ func comparesOtherwise(s *pg.SubLink) bool {
 	return len(operator) > 1 || len(operator) == 1 && (operator[0] != "=" || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK)
 }
 
-// listed translates such a sub-query; nil, nil: it is another one.
+// listed translates such a sub-query; nil, nil means it is another one.
 func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	scalar := s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK

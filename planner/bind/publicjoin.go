@@ -87,7 +87,7 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	return l.columns(from, rest, j)
 }
 
-// beside names the rows of a public table, and tells whether private rows may stand beside them.
+// beside names the rows of a public table, and reports whether private rows may stand beside them.
 func beside(from, public *Rows, alias *pg.Alias, j *joining) (private, named *Rows, refusal *refuse.Refusal) {
 	if from, refusal = from.rowByRow("joined with a public table after it"); refusal != nil {
 		return nil, nil, refusal

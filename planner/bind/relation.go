@@ -36,10 +36,10 @@ type Rows struct {
 	asked          *linear.Question                // what is asked of them, once that is known
 	shape          string                          // which outputs of the SELECT that passes them on are keys, and which columns (shapeOf)
 	scope          *Scope                          // the WITH queries in sight
-	fan            *Candidates                     // the public list that they meet, nil: none
+	fan            *Candidates                     // the public list that they meet, nil means none
 	met            bool                            // as they meet one candidate of a list
 	matched        func() (*Rows, *refuse.Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
-	preserved      int                             // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
+	preserved      int                             // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0 means there are none
 	pos            int
 }
 
@@ -47,11 +47,11 @@ type Rows struct {
 // keys that FULL JOIN … USING makes of both sides'.
 type relation struct {
 	alias          string
-	plain          *policy.Table // the table itself, which may be named with its schema; nil: anything else
+	plain          *policy.Table // the table itself, which may be named with its schema; nil means anything else
 	from, to       int
 	fromKey, toKey int
-	order          []int           // in which its columns and keys come (described.go); nil: the columns first
-	present        *semantics.Expr // whether it has a row, as an outer join may leave none; nil: that is not known
+	order          []int           // in which its columns and keys come (described.go); nil means the columns first
+	present        *semantics.Expr // whether it has a row, as an outer join may leave none; nil means that is not known
 }
 
 // always is present of a relation that no outer join has left without a row.
@@ -71,7 +71,7 @@ func (r *Rows) Where() []*semantics.Expr { return r.where }
 func (r *Rows) Pos() int                 { return r.pos }
 
 // Preserved is the position, counted from 1, of the column that says which public row a row is, where public rows
-// without a private one are among them; 0: none are.
+// without a private one are among them; 0 means none are.
 func (r *Rows) Preserved() int { return r.preserved }
 
 // AskedBy are the rows as a question is about them: where they get another table, the question does. Of nil they are no
@@ -254,7 +254,7 @@ func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refus
 	return refusal
 }
 
-// inSight tells whether the words before a column's name may mean a table of the policy below the rows.
+// inSight reports whether the words before a column's name may mean a table of the policy below the rows.
 func (r *Rows) inSight(t *policy.Table, fields []string) bool {
 	return len(fields) == 1 || slices.ContainsFunc(r.named(fields[:len(fields)-1]), func(p relation) bool { return p.plain == nil || p.plain == t })
 }
@@ -277,7 +277,7 @@ func (r *Rows) key(fields []string, pos int) (*linear.Key, *refuse.Refusal) {
 	return found, nil
 }
 
-// KeyNode is key for a node; nil: the node is no reference to a key.
+// KeyNode is key for a node; nil means the node is no reference to a key.
 func (r *Rows) KeyNode(n *pg.Node) (*linear.Key, *refuse.Refusal) {
 	ref := n.GetColumnRef()
 	if ref == nil {

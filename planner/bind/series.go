@@ -45,7 +45,7 @@ func (b *Binder) seriesCandidates(f *pg.FuncCall) (*Candidates, *refuse.Refusal)
 	return nil, nil
 }
 
-// generated fills a list with an arithmetic series; nil: its ends are no numbers.
+// generated fills a list with an arithmetic series; nil means its ends are no numbers.
 func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refuse.Refusal) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "generate_series"}
 	ends, _, refusal := t.All(f.Args)

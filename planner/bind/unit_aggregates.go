@@ -123,8 +123,8 @@ func (g *unitAggregates) isKey(n *pg.Node, k *linear.Key) bool {
 	return refusal != nil
 }
 
-// constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in
-// all), and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
+// constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil means
+// in all), and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
 func (g *unitAggregates) constantOf(n *pg.Node, t *semantics.Translator) (c, holds *semantics.Expr, refusal *refuse.Refusal) {
 	if holds, refusal = t.IsOne(n); refusal != nil || holds != nil {
 		return semantics.ConstantExpr(int64(1), policy.Int4, ast.Location(n)), holds, refusal

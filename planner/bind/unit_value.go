@@ -28,7 +28,7 @@ type unitValue struct {
 	value *semantics.Expr
 }
 
-// ofUnit translates such a sub-query; nil, nil: it is another one.
+// ofUnit translates such a sub-query; nil, nil means it is another one.
 func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || sel == nil || sel.Larg != nil || len(sel.GroupClause)+len(sel.DistinctClause) > 0 || sel.HavingClause != nil ||
@@ -171,7 +171,7 @@ func (b *Binder) ofAggregates(n *pg.Node, calls []*pg.FuncCall, columns []*seman
 
 // existsCompared translates EXISTS whose condition compares a column of the sub-query's rows with the row around it,
 // once, beside keys that are equal: EXISTS (SELECT … WHERE o.person_id = v.person_id AND o.day < v.day) says that the
-// least of these days is before v.day, and <> that the least or the largest differs. Nil, nil: it is another one.
+// least of these days is before v.day, and <> that the least or the largest differs. Nil, nil means it is another one.
 func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
 	sel := s.Subselect.GetSelectStmt()
 	if s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || sel == nil || sel.Larg != nil || IsGrouped(sel) || sel.LimitCount != nil || sel.LimitOffset != nil {
@@ -207,8 +207,8 @@ func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator)
 // extremes are the values of a column of which one compares so with another value where any value of the column does.
 var extremes = map[string][]string{"<": {"min"}, "<=": {"min"}, ">": {"max"}, ">=": {"max"}, "<>": {"min", "max"}}
 
-// compares reads a comparison of a column of a sub-query's rows with an expression over the row around it; nil: it is
-// something else.
+// compares reads a comparison of a column of a sub-query's rows with an expression over the row around it; nil means it
+// is something else.
 func compares(n *pg.Node, around, own *Rows) (column, other *pg.Node, operator string) {
 	e := n.GetAExpr()
 	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Lexpr == nil {

@@ -24,7 +24,7 @@ import (
 // the sub-query's rows are those of a United. UNION is that and DISTINCT, along the unit; INTERSECT and EXCEPT of
 // units' keys are DISTINCT and a condition on what the unit has elsewhere.
 
-// setRows are the private rows of a set operation; nil: not all of its branches pass such rows on.
+// setRows are the private rows of a set operation; nil means not all of its branches pass such rows on.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	if sel.LimitCount != nil || sel.LimitOffset != nil || len(sel.LockingClause) > 0 {
 		return nil, nil

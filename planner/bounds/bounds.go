@@ -39,7 +39,7 @@ const maxRows = 1_000_000
 // Question is one histogram of units.
 type Question struct {
 	Table   *policy.Table  // of the policy
-	Column  *policy.Column // of Table; nil: the number of a unit's rows is asked
+	Column  *policy.Column // of Table; nil means the number of a unit's rows is asked
 	Domain  *policy.Domain // whose cells are counted
 	Measure *plans.Measure
 }

@@ -48,7 +48,7 @@ type source struct {
 	answers questionKind
 	role    role
 	find    func(*Optimizer, *goal) []alternative // at most exact for the goal's share
-	exact   func(*Optimizer, *goal) []alternative // exact enough for the goal's need, each at its least cost; nil: none is looked for
+	exact   func(*Optimizer, *goal) []alternative // exact enough for the goal's need, each at its least cost; nil means none is looked for
 }
 
 // onOfferSource names what is on offer; an online release, and a range release of her own, have names of their own.
@@ -103,7 +103,7 @@ type alternative struct {
 	path     *Path // its measure's Why says why it would be taken
 	variance float64
 	holding  reuse.Holding // what is read, where the measure is held
-	not      string        // why it may not be had; empty: it may
+	not      string        // why it may not be had; empty means it may
 	hint     string        // how she may have it, where it would be more exact
 
 	stale     bool // it is of an epoch gone by, and exact enough
@@ -204,7 +204,7 @@ func Preferred(m *plans.Measure, set plans.Settings) bool {
 
 func (ch *Optimizer) preferred(m *plans.Measure) bool { return Preferred(m, ch.Context.Settings) }
 
-// heldNearer is what she holds that is more exact than a path that is preferred to a fresh count; nil: nothing is.
+// heldNearer is what she holds that is more exact than a path that is preferred to a fresh count; nil means nothing is.
 func (ch *Optimizer) heldNearer(q *goal, c *alternative) *alternative {
 	var best *alternative
 	for i := range q.held {
@@ -265,7 +265,7 @@ func (ch *Optimizer) worst(spec mechanisms.Spec, r *reuse.Reading) float64 {
 	return most
 }
 
-// exactEnough tells whether a release held is at least as exact as a fresh one, counter by counter.
+// exactEnough reports whether a release held is at least as exact as a fresh one, counter by counter.
 func (ch *Optimizer) exactEnough(s *linear.Query, held, fresh mechanisms.Spec) bool {
 	for c := range fresh.Counters {
 		if ch.each(s, held.Only(c)) > ch.each(s, fresh.Only(c)) {

@@ -39,7 +39,7 @@ func (v *LeafPlanner) additive(lp *LeafPlan, counters []int) *refuse.Refusal {
 	return nil
 }
 
-// preferred tells whether some requests are better than others: because she has paid for them, or by their error.
+// preferred reports whether some requests are better than others: because she has paid for them, or by their error.
 func (v *LeafPlanner) preferred(some, others []*Request) bool {
 	if some, others := v.Optimizer.holdsAll(some), v.Optimizer.holdsAll(others); some != others {
 		return some

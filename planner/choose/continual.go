@@ -43,7 +43,7 @@ func (ch *Optimizer) ofRelease(r *policy.Release) (*linear.Query, mechanisms.Spe
 	return s, spec
 }
 
-// readable prepares a held release that grows for reading, and tells whether it can be read.
+// readable prepares a held release that grows for reading, and reports whether it can be read.
 func (ch *Optimizer) readable(h *reuse.HeldOn) bool {
 	m := h.Measure
 	if m.Continual != h.Holding.Spec.Grows() {

@@ -67,7 +67,7 @@ func (ch *Optimizer) reuse(q *goal) []alternative {
 	return list
 }
 
-// aloneIn tells whether the one release that could stand in sums and differences answers by itself: it is read as
+// aloneIn reports whether the one release that could stand in sums and differences answers by itself: it is read as
 // exactly as can be.
 func (ch *Optimizer) aloneIn(t *policy.Table, list []alternative) bool {
 	views := ch.views(t)
@@ -136,7 +136,7 @@ func settled(list []alternative) []alternative {
 	return list
 }
 
-// views is what she holds on a table; nil: nothing.
+// views is what she holds on a table; nil means nothing.
 func (ch *Optimizer) views(t *policy.Table) *reuse.Views {
 	if ch.Context.Holdings == nil {
 		return nil

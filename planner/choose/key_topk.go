@@ -57,7 +57,7 @@ func (ch *Optimizer) topKeys(q *goal) []alternative {
 // orderedByCounts is why a choice loses against counts.
 const orderedByCounts = "noisy counts at this price are expected to order them as well"
 
-// countsServe tells why counts that are taken are not to be replaced by a choice; empty: they may be.
+// countsServe tells why counts that are taken are not to be replaced by a choice; empty means they may be.
 func countsServe(w *Path) string {
 	switch {
 	case w.Measure.Held:

@@ -146,7 +146,7 @@ func (v *LeafPlanner) plain(q *linear.Question, keys linear.Set, counters []int)
 	return v.solved(a, q.On(keys, nil, list))
 }
 
-// Wanted tells whether something has to be counted for the ask: where no cell is read, nothing has.
+// Wanted reports whether something has to be counted for the ask: where no cell is read, nothing has.
 func (a *Request) Wanted() bool {
 	return a.Measured() && slices.ContainsFunc(a.Projections, func(f Projection) bool { return a.Counting[f.Counter] >= 0 && a.CellsWhere(f.condition) > 0 })
 }
@@ -215,7 +215,7 @@ func (v *LeafPlanner) condition(where []*semantics.Expr, conditions *[]*semantic
 	return len(*conditions) - 1, !e.IsConstant() && len(*conditions) <= maxConditions
 }
 
-// Spots lists, for each row of a frame, the ask's cells that add up to it; nil: each row is the cell itself.
+// Spots lists, for each row of a frame, the ask's cells that add up to it; nil means each row is the cell itself.
 func (a *Request) Spots(frame *linear.Query, keys linear.Set) map[int][]int {
 	if a.Query == frame {
 		return nil

@@ -145,12 +145,12 @@ func (v *LeafPlanner) strategy(a *Request, m *linear.Marginals) bool {
 	return a.weight > 0 && !math.IsInf(a.weight, 1)
 }
 
-// holdsAll tells whether all requests are answered by what she has paid for.
+// holdsAll reports whether all requests are answered by what she has paid for.
 func (ch *Optimizer) holdsAll(asks []*Request) bool {
 	return ch.Context.Holdings != nil && !slices.ContainsFunc(asks, func(a *Request) bool { return a.Wanted() && !ch.holds(a) })
 }
 
-// holds tells whether a request is answered by what she has paid for.
+// holds reports whether a request is answered by what she has paid for.
 func (ch *Optimizer) holds(a *Request) bool {
 	quiet := *ch
 	q := quiet.goalOf(a.Query, ch.Share(1))

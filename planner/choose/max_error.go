@@ -138,7 +138,7 @@ func (n *need) rows(c int, r *reuse.Reading) [][]mechanisms.Span {
 	return out
 }
 
-// within tells whether every value, read so, is expected to be as exact as asked.
+// within reports whether every value, read so, is expected to be as exact as asked.
 func (ch *Optimizer) within(n *need, spec mechanisms.Spec, r *reuse.Reading) bool {
 	for c := range n.Counts {
 		if n.most[c] > 0 && r.Mix != nil {
@@ -157,7 +157,7 @@ func (ch *Optimizer) within(n *need, spec mechanisms.Spec, r *reuse.Reading) boo
 // maxWidths bounds the values whose half-widths are computed: those with the largest variances.
 const maxWidths = 8
 
-// allWithin tells whether the half-widths over the rows of a count are within a bound. A cost is sought by halving,
+// allWithin reports whether the half-widths over the rows of a count are within a bound. A cost is sought by halving,
 // some hundred of them: where one row is off by more, the others are not looked at.
 func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, bound int64) bool {
 	type looked struct {
@@ -192,7 +192,7 @@ func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, b
 	return true
 }
 
-// Least is the least cost at which enough holds, which must hold of each dearer one; false: of none.
+// Least is the least cost at which enough holds, which must hold of each dearer one; false means of none.
 func (ch *Optimizer) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
 	of, most := ch.costOf, int64(1e12)
 	if ch.Context.Accountant() == privacy.ZCDP {

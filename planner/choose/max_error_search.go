@@ -16,9 +16,9 @@ import (
 // purchase is a question for which nothing exact enough is held, and what may be bought for it.
 type purchase struct {
 	*need
-	fresh    *Path   // of its own, the cheapest; nil: it cannot be so exact
+	fresh    *Path   // of its own, the cheapest; nil means it cannot be so exact
 	declared []*Path // the policy's releases that are exact enough
-	stale    *Path   // held and exact enough, of an epoch gone by; nil: nothing is
+	stale    *Path   // held and exact enough, of an epoch gone by; nil means nothing is
 }
 
 // accurate takes the paths of all leaf plans at the least cost for dp.max_error: what she holds where that is exact
@@ -76,7 +76,7 @@ func (ch *Optimizer) exact(n *need) (current *Path, p *purchase, refusal *refuse
 	return nil, p, q.refusal
 }
 
-// cheaperThan tells whether a path costs less than another, or as much and refines what is held.
+// cheaperThan reports whether a path costs less than another, or as much and refines what is held.
 func (w *Path) cheaperThan(other *Path) bool {
 	return w.Measure.Cost.Fits(other.Measure.Cost) && (w.Measure.Refines() || !other.Measure.Cost.Fits(w.Measure.Cost))
 }
@@ -137,7 +137,7 @@ func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cos
 }
 
 // with is the paths with some of the releases: each question from one of them, from what is counted for another
-// question, or counted by itself; false: one has no path.
+// question, or counted by itself; false means one has no path.
 func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int) (paths []*Path, cost privacy.Cost, ok bool) {
 	bought := map[*policy.Release]*plans.Measure{}
 	paths = make([]*Path, len(open))

@@ -9,7 +9,7 @@ import (
 // for was drawn with it and stayed sealed, and a more exact level is made of that, for the difference (privacy rule 17,
 // docs/adr/0023). Nothing is read of the data again: the answer speaks of them as they were at the first draw.
 
-// refinement is the path of a held candidate at another level; nil: it cannot be refined so.
+// refinement is the path of a held candidate at another level; nil means it cannot be refined so.
 func (c alternative) refinement(level privacy.Epsilon) *Path {
 	h := c.holding
 	if h.Refinable == (plans.RefinableLevels{}) || c.path.Reading == nil || c.path.Reading.Mix != nil || c.path.Measure.Shared || level.Micro() <= h.Refinable.Level.Micro() || level.Micro() > h.Refinable.Top.Micro() {

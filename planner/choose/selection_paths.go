@@ -146,7 +146,8 @@ func (ch *Optimizer) asNear(q *goal, w *Path, variance float64) bool {
 	return ch.nearer(q.Query, q.fresh, variance) || q.Chosen().Kind == mechanisms.Quantiles && rankOf(q.Query, w, confidence) <= q.fresh.RankError(confidence)
 }
 
-// nearer tells whether reading from counts, whose sums have such a variance, is expected to be nearer than the choice.
+// nearer reports whether reading from counts, whose sums have such a variance, is expected to be nearer than the
+// choice.
 func (ch *Optimizer) nearer(s *linear.Query, fresh mechanisms.Spec, variance float64) bool {
 	if s.Chosen().Kind != mechanisms.Quantiles {
 		cells := 1 + len(s.Chosen().Groups[0])

@@ -97,7 +97,7 @@ func (ch *Optimizer) costOf(n int64) privacy.Cost {
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(n)}
 }
 
-// dueDeclared is a release of the policy that going on renting would cost as much as; nil: none is.
+// dueDeclared is a release of the policy that going on renting would cost as much as; nil means none is.
 func (ch *Optimizer) dueDeclared(p *purchase, rent, most privacy.Cost) *Path {
 	after := ch.Context.Dataset.Buying.After
 	if after == 0 {
@@ -118,8 +118,8 @@ func (ch *Optimizer) paidFor(r reuse.Rents) string {
 	return fmt.Sprintf("you have paid %s for %s by %s; this release makes every such count within %s free", r.Paid, semantics.Plural(int64(r.Count), "question"), plans.ColumnNames(r.Columns), ch.aim())
 }
 
-// purchased is the release that a question is answered by when going on renting would cost as much; nil: not yet. Of
-// two the one over more columns goes first. It costs most at most.
+// purchased is the release that a question is answered by when going on renting would cost as much; nil means not yet.
+// Of two the one over more columns goes first. It costs most at most.
 func (ch *Optimizer) purchased(n *need, rent, most privacy.Cost) *Path {
 	after := ch.Context.Dataset.Buying.After
 	columns, ok := n.Columns()
@@ -160,7 +160,7 @@ type offer struct {
 	ratio   float64 // of the worst one's variance to that of one cell, at equal cost
 }
 
-// offer makes the release over some columns; nil: there is none, or it counts other rows than the question.
+// offer makes the release over some columns; nil means there is none, or it counts other rows than the question.
 func (ch *Optimizer) offer(n *need, columns []*policy.Column) *offer {
 	cells := 1
 	for _, c := range columns {
@@ -238,7 +238,7 @@ func (o *offer) estimate(ch *Optimizer, rent privacy.Cost) float64 {
 	return float64(ch.sizeOf(rent)) * math.Sqrt(o.ratio)
 }
 
-// enough tells whether the release, at a cost, is exact enough for the question and for the worst one.
+// enough reports whether the release, at a cost, is exact enough for the question and for the worst one.
 func (o *offer) enough(ch *Optimizer, n *need, cost privacy.Cost) bool {
 	spec, err := o.spec(cost)
 	spec = o.held.Seen(spec)

@@ -14,7 +14,7 @@ import (
 // (privacy rule 1). Of an epoch gone by, the release is stale: bought anew where that fits, else still read, free, with
 // its date (privacy rule 3).
 
-// isStale tells whether a held release is of an epoch gone by. Such a plan depends on the time.
+// isStale reports whether a held release is of an epoch gone by. Such a plan depends on the time.
 func (ch *Optimizer) isStale(h reuse.Holding, r *policy.Release) bool {
 	return r != nil && r.Refresh > 0 && reuse.EpochOf(ch.Now(), r.Refresh) > reuse.EpochOf(h.At, r.Refresh)
 }

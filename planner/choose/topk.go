@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// topK solves a ranking; nil: it cannot be run.
+// topK solves a ranking; nil means it cannot be run.
 func (v *LeafPlanner) topK(r *linear.Ranking, flat *linear.Question) *linear.TopK {
 	weights, scale, ok := r.Weights()
 	if !ok {
@@ -71,7 +71,7 @@ func (v *LeafPlanner) overlapping(r *linear.Ranking, flat *linear.Question, weig
 // maxLevels bounds the work of finding out which candidates each cell meets.
 const maxLevels = 1 << 21
 
-// nested counts rows by how many candidates they meet; nil: the cells do not tell, or the candidates' rows are not
+// nested counts rows by how many candidates they meet; nil means the cells do not tell, or the candidates' rows are not
 // nested.
 func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights []int64) *linear.TopK {
 	own := make([][]*semantics.Expr, len(r.Terms))
@@ -108,7 +108,8 @@ func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights [
 	return s.Levelled(met, weights)
 }
 
-// meetings tells, by candidate and cell, whether a row in the cell meets the candidate; nil: the cells do not tell.
+// meetings tells, by candidate and cell, whether a row in the cell meets the candidate; nil means the cells do not
+// tell.
 func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]bool {
 	l := &linear.Solver{Lowerer: semantics.Lowerer{Table: s.Table, Env: v.Binder.Env, Box: semantics.NewBox(s.Table, v.Binder.Env), Notes: v.Notes, OffGrid: s.OffGrid}, Query: s}
 	cellOf := s.FirstCells()
@@ -157,7 +158,7 @@ func (ch *Optimizer) topCandidates(q *goal) []alternative {
 	return []alternative{out}
 }
 
-// ordersNearer tells whether choosing the candidates is expected to err less than sorting them by their counts.
+// ordersNearer reports whether choosing the candidates is expected to err less than sorting them by their counts.
 func (ch *Optimizer) ordersNearer(c *linear.TopK, spec mechanisms.Spec, w *Path) bool {
 	each, err := ch.eachOf(c.Candidates())
 	heaviest := int64(1)

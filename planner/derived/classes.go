@@ -11,7 +11,7 @@ type ClassRun struct {
 	Class  int32
 }
 
-// IsIdentity tells whether each is a class of its own, in order.
+// IsIdentity reports whether each is a class of its own, in order.
 func IsIdentity(class []int32) bool {
 	for i, c := range class {
 		if int(c) != i {

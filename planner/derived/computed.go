@@ -122,7 +122,7 @@ func coarsen(step, low, high *big.Int) {
 	}
 }
 
-// domain is what the sum may be; nil: it may be too much. Its least cell begins at a multiple of its step.
+// domain is what the sum may be; nil means it may be too much. Its least cell begins at a multiple of its step.
 func (c ComputedColumn) domain() *policy.Domain {
 	digits := int32(0)
 	for _, t := range c {
@@ -175,7 +175,7 @@ func (c ComputedColumn) domain() *policy.Domain {
 	return domain
 }
 
-// Column is a column of such a sum, of no table; nil: it is too large.
+// Column is a column of such a sum, of no table; nil means it is too large.
 func (c ComputedColumn) Column() *policy.Column {
 	domain := c.domain()
 	if domain == nil {

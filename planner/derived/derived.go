@@ -66,13 +66,13 @@ type PerUnit struct {
 	JoinKeys   []*policy.Column
 	Present    bool // rows with NULL in a join key are left out
 	Aggregates []UnitAggregate
-	Of         predicate.Pred // groups without a row of which this holds are left out; nil: none are
+	Of         predicate.Pred // groups without a row of which this holds are left out; nil means none are
 }
 
 // UnitKey groups a unit's rows by classes of one column's cells; a class is shown by its first cell.
 type UnitKey struct {
 	Column *policy.Column
-	First  []ClassRun // of cells: the first cell of their class; nil: each cell is its own
+	First  []ClassRun // of cells: the first cell of their class; nil means each cell is its own
 }
 
 // UnitAggregateKind names an aggregate over a unit's rows.

@@ -22,7 +22,7 @@ type Keyed struct {
 	Twice  bool // two rows have the same key: there is nothing to look up in
 	Digest string
 	byText map[string][]policy.Value
-	dense  [][]policy.Value // by one of the keys, from first on; nil: by text
+	dense  [][]policy.Value // by one of the keys, from first on; nil means by text
 	first  int64
 	by     int // which
 	keys   []Key
@@ -114,7 +114,7 @@ func (e *extent) take(v policy.Value, first bool) {
 	}
 }
 
-// listed are the rows as a list by one column; nil: its values are far apart, or two rows have the same.
+// listed are the rows as a list by one column; nil means its values are far apart, or two rows have the same.
 func (k *Keyed) listed(column int, e extent) [][]policy.Value {
 	span := uint64(e.most) - uint64(e.least)
 	if e.other || span >= uint64(sparsest*len(k.byText)) {

@@ -98,7 +98,7 @@ func NewMatched(m *Matched, public string) *policy.Table {
 // Row is the position of the column that says which public row it is.
 func (m *Matched) Row() int { return len(m.From.Columns) }
 
-// MatchedIn is the Matched whose rows a table has, with further columns or without; nil: none.
+// MatchedIn is the Matched whose rows a table has, with further columns or without; nil means none.
 func MatchedIn(t *policy.Table) *Matched {
 	for ; t != nil; t = Widened(t) {
 		if d, ok := t.Derived.(*Matched); ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// NullableUnit tells whether rows of a table may name no unit: then each is a unit of its own.
+// NullableUnit reports whether rows of a table may name no unit: then each is a unit of its own.
 func NullableUnit(t *policy.Table) bool {
 	if from := Widened(t); from != nil {
 		return NullableUnit(from)

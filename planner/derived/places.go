@@ -30,8 +30,8 @@ func (p *Places) Of(key int64) int {
 // Keys are how many numbers are listed.
 func (p *Places) Keys() int { return len(p.of) }
 
-// Places numbers a column of the rows, or, of −1, whether there is one; nil: the keys are no whole numbers near one
-// another, or the values cannot be told apart here. It is made once for an index.
+// Places numbers a column of the rows, or, of −1, whether there is one; nil means the keys are no whole numbers near
+// one another, or the values cannot be told apart here. It is made once for an index.
 func (k *Keyed) Places(column int) *Places {
 	if k.dense == nil || len(k.keys) > 1 {
 		return nil

@@ -83,7 +83,7 @@ func (u *United) fullRows(p *Paired) int64 {
 	return max(left*right, left+right)
 }
 
-// apart tells whether no unit has rows of both branches of a FULL JOIN, as where the unit alone is equated:
+// apart reports whether no unit has rows of both branches of a FULL JOIN, as where the unit alone is equated:
 //
 //	SELECT p.sex, v.ward, count(*) FROM people p FULL JOIN (SELECT DISTINCT ON (who) who, ward FROM visits ORDER BY who, day) v ON v.who = p.person_id GROUP BY 1, 2
 //
@@ -123,7 +123,7 @@ func (u *United) apart(p *Paired) bool {
 	})
 }
 
-// singleIn tells whether no two rows of a unit in t share the values of keys, and what that relies on; base are the
+// singleIn reports whether no two rows of a unit in t share the values of keys, and what that relies on; base are the
 // policy's tables below the measure.
 func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]Unique, bool) {
 	if t.MaxRowsPerUnit == 1 {
@@ -148,7 +148,7 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 	return nil, false
 }
 
-// sole tells whether a column has one value in all rows that a unit has in t.
+// sole reports whether a column has one value in all rows that a unit has in t.
 //
 //	SELECT p.city, sum(v.price) AS s FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY p.person_id, p.city
 //

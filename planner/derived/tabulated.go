@@ -48,7 +48,7 @@ type TabulatedColumn struct {
 // MaxTabulated is how many combinations are told to the database.
 const MaxTabulated = 1 << 17
 
-// At is the number of a combination, by its place in the list; nil: NULL.
+// At is the number of a combination, by its place in the list; nil means NULL.
 func (c TabulatedColumn) At(i int) policy.Value {
 	if c.Known != nil && !c.Known[i] {
 		return nil

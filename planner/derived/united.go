@@ -119,7 +119,7 @@ func NewUnited(u *United, types []policy.Type) *policy.Table {
 	return t
 }
 
-// pairs are those of a FULL JOIN; nil: it is none.
+// pairs are those of a FULL JOIN; nil means it is none.
 func (u *United) pairs() *Paired {
 	if !u.Full || len(u.Branches) != 2 {
 		return nil
@@ -142,7 +142,7 @@ func (u *United) name(of func(UnitedBranch) string) string {
 	return strings.Join(names, " or ")
 }
 
-// column is what the i-th values of all branches are together; nil: they have no domain.
+// column is what the i-th values of all branches are together; nil means they have no domain.
 func (u *United) column(i int, typ policy.Type) *policy.Column {
 	c := &policy.Column{Type: typ, Typmod: -1, Hide: true, Outside: policy.OutsideExclude, Nulls: policy.NullExclude}
 	c.Name = u.name(func(b UnitedBranch) string {
@@ -263,8 +263,8 @@ type lattice struct {
 	step      big.Int
 }
 
-// take widens it to hold the numbers from least to most, which are own apart; nil: they are one. False: they are no
-// numbers.
+// take widens it to hold the numbers from least to most, which are own apart; nil means they are one. False: they are
+// no numbers.
 func (l *lattice) take(least, most policy.Value, own *big.Int) bool {
 	from, ok := UnitsOf(least, l.digits)
 	to, also := UnitsOf(most, l.digits)

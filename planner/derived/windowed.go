@@ -153,7 +153,7 @@ func flag(is bool) byte {
 	return 0
 }
 
-// shown is the column of a function over a unit's rows, and its domain; nil: it has too many values.
+// shown is the column of a function over a unit's rows, and its domain; nil means it has too many values.
 func (c WindowColumn) shown(rows int64) (*policy.Column, *policy.Domain) {
 	number := func(name string, t policy.Type, most int64) (*policy.Column, *policy.Domain) {
 		return &policy.Column{Name: name, Type: t, Typmod: -1}, steppedDomain(t, -1, 1, most, policy.NullExclude)
@@ -218,7 +218,7 @@ func NewWindowed(w *Windowed) *policy.Table {
 	return t
 }
 
-// SameAs tells whether two functions say the same of every row.
+// SameAs reports whether two functions say the same of every row.
 func (c WindowColumn) SameAs(other WindowColumn) bool {
 	return slices.Equal(c.encode(nil), other.encode(nil))
 }

@@ -245,7 +245,7 @@ func (o *Keys) Learns(refusal *refuse.Refusal) bool {
 	return learnt
 }
 
-// Lacks tells whether this binding was made with something missing: it is in vain.
+// Lacks reports whether this binding was made with something missing: it is in vain.
 func (o *Keys) Lacks() bool { return o != nil && o.wanted }
 
 // Texts are what expressions over some rows ask of texts. Of

@@ -20,8 +20,8 @@ type Argument struct {
 	terms       []plans.SumTerm  // of a product, or a sum of products
 	over        int64            // what the sum of terms is divided by, see Sum
 	bound       mechanisms.Bound // of terms, divided
-	Times       *big.Rat         // what values of the grid are multiplied by; nil: one
-	Plus        *big.Rat         // what is added to that; nil: nothing
+	Times       *big.Rat         // what values of the grid are multiplied by; nil means one
+	Plus        *big.Rat         // what is added to that; nil means nothing
 	weights     Weights
 	Grid        semantics.Grid
 	Least, Most *big.Rat
@@ -52,7 +52,7 @@ func (v *Argument) Middle() *big.Rat {
 	return x
 }
 
-// Added is how much is added to a sum for each row; nil: nothing.
+// Added is how much is added to a sum for each row; nil means nothing.
 func (v *Argument) Added() *big.Rat {
 	if v.Plus == nil {
 		return nil

@@ -19,7 +19,7 @@ type Counted struct {
 	TopK  *TopK // set: the names of the first candidates will do
 }
 
-// Ranked tells whether an order will do.
+// Ranked reports whether an order will do.
 func (c Counted) Ranked() bool { return c.First > 0 || c.TopK != nil }
 
 // ShownBy is the leaf that the query was made for.

@@ -41,8 +41,8 @@ func (s *Query) Together(of *Factor, i int, c *policy.Column) []int {
 	return slices.Compact(starts)
 }
 
-// ToldApart are the cells of a column at which what the question says of it may change, in no order; false: it tells
-// each cell apart. The question compares on the grid.
+// ToldApart are the cells of a column at which what the question says of it may change, in no order; false means it
+// tells each cell apart. The question compares on the grid.
 func (s *Query) ToldApart(c *policy.Column) (starts []int, ok bool) {
 	for _, p := range s.Factors {
 		k := slices.Index(p.Columns, plans.ColumnIndex(s.Table, c))
@@ -65,7 +65,7 @@ func (s *Query) ToldApart(c *policy.Column) (starts []int, ok bool) {
 	return starts, true
 }
 
-// startsOf are the first cells of the pieces of the i-th column; nil: each cell is one.
+// startsOf are the first cells of the pieces of the i-th column; nil means each cell is one.
 func (p *Factor) startsOf(i int) []int {
 	if p.Cuts == nil {
 		return nil
@@ -73,7 +73,7 @@ func (p *Factor) startsOf(i int) []int {
 	return p.Cuts[i]
 }
 
-// Divides tells whether a question asks for a part of some piece of cells that the measure does not tell apart: then
+// Divides reports whether a question asks for a part of some piece of cells that the measure does not tell apart: then
 // the measure does not answer it.
 func (s *Query) Divides(m *Query) bool {
 	for _, p := range m.Factors {
@@ -86,7 +86,7 @@ func (s *Query) Divides(m *Query) bool {
 	return false
 }
 
-// dividesPieces tells whether what the question says of a column changes within a piece of a measure's factor, whose
+// dividesPieces reports whether what the question says of a column changes within a piece of a measure's factor, whose
 // i-th column it is.
 func (s *Query) dividesPieces(p *Factor, i int, c *policy.Column) bool {
 	starts, ok := s.ToldApart(c)

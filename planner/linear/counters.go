@@ -143,7 +143,7 @@ func (s *Query) orderCounters() {
 }
 
 // trim makes a counter's mask canonical: false where the factor's condition fails, nil where it would say nothing. It
-// tells whether the counter counts anywhere.
+// reports whether the counter counts anywhere.
 func (p *Factor) trim(counter int) bool {
 	mask := p.Masks[counter]
 	if mask == nil {

@@ -58,7 +58,7 @@ func (e *evaluated) value(x *semantics.Expr, evaluate func(*semantics.Expr) (pol
 	return table.values[at], nil
 }
 
-// tableOf is where the values of an expression are kept; nil: it reads all columns, or others than the factor's.
+// tableOf is where the values of an expression are kept; nil means it reads all columns, or others than the factor's.
 func (e *evaluated) tableOf(x *semantics.Expr) *valuesOf {
 	table, met := e.known[x]
 	if met {

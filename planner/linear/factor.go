@@ -134,7 +134,7 @@ func (v *Solver) classifyOne(p *Factor, on *evaluated, at int, cells []int, numb
 	return nil
 }
 
-// concealed tells whether the factor's keys read a column in the cell of what is outside its domain, which the policy
+// concealed reports whether the factor's keys read a column in the cell of what is outside its domain, which the policy
 // hides: a group all of whose cells are so is measured like any other, and is no row of the answer. Totals have its
 // rows. What is left out is decided by the policy and the statement: post-processing.
 func (v *Solver) concealed(p *Factor, cells []int) bool {
@@ -182,8 +182,8 @@ func (n *classNumbers) next(keys int) []policy.Value {
 	return n.room[:keys:keys]
 }
 
-// number is that of keys, which lie in the room of next, and tells whether they are new. A key that only grows is new,
-// or the one that came last.
+// number is that of keys, which lie in the room of next, and reports whether they are new. A key that only grows is
+// new, or the one that came last.
 func (n *classNumbers) number(at int, values []policy.Value, outside int) (number int32, isNew bool) {
 	have := n.keys[outside]
 	if at < n.inOrder {
@@ -239,7 +239,7 @@ func (p *Factor) place(at int, values []policy.Value, numbers *classNumbers, adm
 	}
 }
 
-// admitted tells whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.
+// admitted reports whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.
 func (v *Solver) admitted(p *Factor, cells []int) bool {
 	for _, q := range p.within {
 		if !predicate.Satisfied(q, func(c *policy.Column) int {
@@ -324,7 +324,7 @@ func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
 	return value, refusal
 }
 
-// decides tells whether a condition is part of an expression.
+// decides reports whether a condition is part of an expression.
 func decides(e *semantics.Expr) bool {
 	return e.Type() == policy.Bool || slices.ContainsFunc(e.Args, decides)
 }

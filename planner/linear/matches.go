@@ -12,7 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// implied tells whether a condition holds of every pair that there is, by its columns' cells.
+// implied reports whether a condition holds of every pair that there is, by its columns' cells.
 func (v *Solver) implied(e *semantics.Expr) bool {
 	m := derived.MatchedIn(v.Table)
 	if m == nil || m.Outer || !slices.Contains(e.Cols, m.Row()) {
@@ -51,15 +51,15 @@ func (a arguments) set(b *semantics.Box, combination int32) {
 	}
 }
 
-// holds tells whether a condition holds in all of the box.
+// holds reports whether a condition holds in all of the box.
 func (v *Solver) holds(e *semantics.Expr) bool {
 	holds, steady, refusal := v.Box.Value(e)
 	return refusal == nil && steady && holds == true
 }
 
-// listed tells whether a condition holds of every combination of cells that a list has, by these and its numbers, where
-// known says that a row has one: FROM a, b WHERE b.x = a.x AND b.y = a.y looks b up by both equations, which then hold
-// of what is found.
+// listed reports whether a condition holds of every combination of cells that a list has, by these and its numbers,
+// where known says that a row has one: FROM a, b WHERE b.x = a.x AND b.y = a.y looks b up by both equations, which then
+// hold of what is found.
 func (v *Solver) listed(e *semantics.Expr, known predicate.Pred) bool {
 	for t := v.Table; t != nil; t = derived.Widened(t) {
 		d, ok := t.Derived.(*derived.Tabulated)

@@ -13,7 +13,7 @@ import (
 
 // How the columns of a factor are cut into the pieces that pieces.go finds, and which piece a cell is in.
 
-// Pieced tells whether some column of the factor is cut into pieces.
+// Pieced reports whether some column of the factor is cut into pieces.
 func (p *Factor) Pieced() bool {
 	return slices.ContainsFunc(p.Cuts, func(cuts []int) bool { return cuts != nil })
 }
@@ -99,7 +99,7 @@ func (p *Factor) forced(c *policy.Column) (at []int) {
 	return slices.DeleteFunc(at, func(cell int) bool { return cell >= c.Domain.Regular })
 }
 
-// cut cuts the factor's columns into pieces where they have some, and tells whether few enough combinations are left.
+// cut cuts the factor's columns into pieces where they have some, and reports whether few enough combinations are left.
 // Of a factor whose cells are too many the SQL tells the pieces apart.
 func (v *Solver) cut(p *Factor, tooMany bool) bool {
 	exprs, combinations := v.decided(p), 1
@@ -155,8 +155,8 @@ func (p *Factor) inner(i int) int {
 	return n
 }
 
-// recut cuts one column into other pieces, each within one of those that it has; nil: into cells. Of what is no work of
-// a statement's, work is nil.
+// recut cuts one column into other pieces, each within one of those that it has; nil means into cells. Of what is no
+// work of a statement's, work is nil.
 func (p *Factor) recut(work *scalar.Work, i int, starts []int) {
 	size := len(starts)
 	if starts == nil {
@@ -209,7 +209,7 @@ func unitedStarts(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// cutFor cuts the columns of an expression that is added up into pieces, where it has some; nil: it has too many.
+// cutFor cuts the columns of an expression that is added up into pieces, where it has some; nil means it has too many.
 func cutFor(b *semantics.Box, e *semantics.Expr) *Factor {
 	p, combinations := &Factor{Columns: e.Cols}, 1
 	for _, at := range e.Cols {

@@ -34,24 +34,24 @@ type Question struct {
 	SQL      string
 	Turned   Turned // nil: the rows meet no public list
 
-	Sets         []Set       // GROUPING SETS, in keys; nil: one of all
+	Sets         []Set       // GROUPING SETS, in keys; nil means one of all
 	Levels       map[int]Set // keys that are grouping(…) of these keys: constants of a set
 	conditions   int         // how many of the last keys are conditions, of which it matters whether they hold
 	Preserved    int         // as in rows
 	Apart        bool        // equal counters stay apart
 	OffGrid      plans.OffGrid
-	PerGroup     int64         // the most rows of a unit in one group of equal keys; 0: as many as the table has
+	PerGroup     int64         // the most rows of a unit in one group of equal keys; 0 means as many as the table has
 	UnknownError *UnknownError // an aggregate whose error cannot be told beforehand
 }
 
 // Counter is one count of rows, or a sum over them.
 type Counter struct {
-	Where []*semantics.Expr // FILTER and the argument's NOT NULL; empty: every row
+	Where []*semantics.Expr // FILTER and the argument's NOT NULL; empty means every row
 	Sum   *Summand
 	Canon string
-	Worth *big.Rat // of rows: what one of them is worth in the answer at most; nil: one
+	Worth *big.Rat // of rows: what one of them is worth in the answer at most; nil means one
 
-	Values    *DistinctValues // of which different ones are counted, or added up where there is a Sum; nil: rows are
+	Values    *DistinctValues // of which different ones are counted, or added up where there is a Sum; nil means rows are
 	Units     *Units          // of which different ones are counted
 	Choice    *Choice         // instead of counting
 	Threshold *ThresholdTest  // instead of counting
@@ -187,15 +187,15 @@ type Turned interface {
 type Factor struct {
 	Columns     []int   // positions in the table
 	Sizes       []int   // of each: how many pieces it has
-	Cuts        [][]int // by column: the first cell of each piece; nil: each cell is one. Below, a combination is one of pieces
+	Cuts        [][]int // by column: the first cell of each piece; nil means each cell is one. Below, a combination is one of pieces
 	Ends        []int   // of cuts, by column: how many cells it has
 	PiecesInSQL bool    // the SQL tells pieces apart, and not cells
 	Class       []int32 // by combination: a class of equal keys, −1 where the condition fails
 	Classes     int
 	beyond      []int32   // by combination: a number of equal keys among those where the condition fails
-	Masks       [][]bool  // by measured counter (nil: all) and combination: whether the counter counts there
-	Weights     [][]int64 // by measured counter: what it adds up of a row in each combination; nil: not decided here
-	Shows       [][]int32 // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
+	Masks       [][]bool  // by measured counter (nil means all) and combination: whether the counter counts there
+	Weights     [][]int64 // by measured counter: what it adds up of a row in each combination; nil means not decided here
+	Shows       [][]int32 // by measured counter and combination: the number of the value that it counts once, −1: none; nil means not decided here
 	Keys        []int     // question's keys decided here
 	Values      [][]policy.Value
 	shown       []bool // by class: it is more than what the policy hides
@@ -393,7 +393,7 @@ type UnknownError struct {
 type Key struct {
 	Name    string
 	At      int // in table.Keys
-	Present int // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
+	Present int // position, counted from 1, of the boolean column that says whether it is not NULL; 0 means it never is
 }
 
 // On is the question over the same rows for some of the keys and conditions.

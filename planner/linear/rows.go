@@ -8,8 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Measured tells whether anything has to be counted: a question without counts, or whose condition no row can satisfy,
-// is answered from public facts.
+// Measured reports whether anything has to be counted: a question without counts, or whose condition no row can
+// satisfy, is answered from public facts.
 func (s *Query) Measured() bool { return !s.Empty && len(s.Counts) > 0 }
 
 // RowOrder lists the question's cells in the order of their keys.

@@ -153,7 +153,7 @@ func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs [
 	return runs, nil
 }
 
-// runs are the runs of classes; nil: each combination is a class of its own, in their order.
+// runs are the runs of classes; nil means each combination is a class of its own, in their order.
 func (p *Factor) runs() (list []derived.ClassRun) {
 	if p.isIdentity(p.Class) {
 		return nil
@@ -162,7 +162,7 @@ func (p *Factor) runs() (list []derived.ClassRun) {
 	return list
 }
 
-// isIdentity tells whether combinations have their own numbers.
+// isIdentity reports whether combinations have their own numbers.
 func (p *Factor) isIdentity(class []int32) bool {
 	if !p.PiecesInSQL && p.Pieced() {
 		return false
@@ -277,8 +277,8 @@ func (p *Factor) coarsen() {
 	}
 }
 
-// likeTheOneBefore tells whether all lists say the same of a cell of the i-th column as of the one before it, whatever
-// the cells of the others are.
+// likeTheOneBefore reports whether all lists say the same of a cell of the i-th column as of the one before it,
+// whatever the cells of the others are.
 func (p *Factor) likeTheOneBefore(i, cell int) bool {
 	inner := p.inner(i)
 	for outside := 0; outside < len(p.Class); outside += p.Sizes[i] * inner {

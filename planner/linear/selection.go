@@ -74,7 +74,7 @@ func (s *Query) Group() {
 	}
 }
 
-// differ tells whether some of the first keys are different in two cells.
+// differ reports whether some of the first keys are different in two cells.
 func (s *Query) differ(ranks [][]int, a, b int) bool {
 	for k, r := range ranks {
 		if r != nil && r[s.classOf(k, a)] != r[s.classOf(k, b)] {

@@ -12,7 +12,7 @@ import (
 
 // What a solved question adds up.
 
-// Summed lists what each measured counter adds up; nil: all of them count rows.
+// Summed lists what each measured counter adds up; nil means all of them count rows.
 func (s *Query) Summed() []*plans.Sum {
 	sums, some := make([]*plans.Sum, len(s.Counts)), false
 	for c, sum := range s.Sums {

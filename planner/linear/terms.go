@@ -59,7 +59,7 @@ type sumGrid struct {
 	table     *policy.Table
 	products  []semantics.Product
 	exponents [][]int  // of each product's columns
-	times     *big.Rat // of all; nil: one
+	times     *big.Rat // of all; nil means one
 	constant  *big.Rat
 	within    bool     // the constant is on the grid
 	rest      *big.Rat // of a constant that is not, which onGrid leaves out
@@ -163,8 +163,8 @@ func (v *Argument) settle(terms []plans.SumTerm, bound mechanisms.Bound, g seman
 	v.Least, v.Most = semantics.Extremes(ends)
 }
 
-// onGrid are the terms as whole numbers of 10^exponent; nil: some are too large. It is not ok where what a product is
-// multiplied by is on no grid.
+// onGrid are the terms as whole numbers of 10^exponent; nil means some are too large. It is not ok where what a product
+// is multiplied by is on no grid.
 func (l *sumGrid) onGrid() (terms []plans.SumTerm, exponent int, ok bool) {
 	units := make([]*big.Rat, len(l.products))
 	exponent = math.MaxInt32

@@ -41,7 +41,7 @@ func tile(d *policy.Domain, class, number []int32) {
 	}
 }
 
-// monthsOf is the number of months that a run of days, or of parts of them, is; 0: it is not whole months.
+// monthsOf is the number of months that a run of days, or of parts of them, is; 0 means it is not whole months.
 func monthsOf(d *policy.Domain, from, to int) int {
 	begin, ok := timeOf(d.Low(from))
 	if !ok || to >= d.Regular || !isMonthStart(begin) {

@@ -67,7 +67,7 @@ func (s *Query) FirstCells() func(c *policy.Column, cell int) int {
 	}
 }
 
-// Levelled is the top-k of nested candidates; nil: they are not nested.
+// Levelled is the top-k of nested candidates; nil means they are not nested.
 func (s *Query) Levelled(met [][]bool, weights []int64) *TopK {
 	k := len(met)
 	sizes, order := make([]int, k), semantics.IdentityOf(k)
@@ -173,7 +173,7 @@ func (t *Term) Times(e *semantics.Expr) bool {
 	return true
 }
 
-// Weights are the terms' weights as whole numbers of 1/scale; false: they are too far apart, or all zero.
+// Weights are the terms' weights as whole numbers of 1/scale; false means they are too far apart, or all zero.
 func (r *Ranking) Weights() (whole []int64, scale *big.Rat, ok bool) {
 	common := big.NewInt(1)
 	for _, t := range r.Terms {

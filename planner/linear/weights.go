@@ -55,7 +55,7 @@ type Weights struct {
 	pieces *Factor // whose combinations they are of
 }
 
-// weigh puts values (nil: nothing is added) on a grid.
+// weigh puts values (nil means nothing is added) on a grid.
 func weigh(values []*big.Rat, least, most *big.Rat, centred bool, exponent int, largest int64) Weights {
 	w := Weights{values: make([]int64, len(values))}
 	var low, high int64

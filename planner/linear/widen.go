@@ -13,7 +13,7 @@ import (
 // no more than a measure that is read back may have.
 const maxWidened = 1 << 14
 
-// Widens tells whether the question is a count of rows by cells of columns whose values are all known.
+// Widens reports whether the question is a count of rows by cells of columns whose values are all known.
 func (s *Query) Widens() bool {
 	if s.Summed() != nil || len(s.Counts) != 1 || s.Counts[0] != nil || s.Asked.(Counted).First > 0 || s.PerGroup > 0 || s.Empty || s.Marginals != nil {
 		return false

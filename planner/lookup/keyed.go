@@ -170,7 +170,7 @@ func (l *Keyed) node(column string, s looked) *semantics.Expr {
 	return e
 }
 
-// Released is the answer whose rows the table's are; nil: they are others.
+// Released is the answer whose rows the table's are; nil means they are others.
 func (l *Keyed) Released() *plans.Answer {
 	own, _ := l.Public.(lists)
 	return own.answers[l.Table]

@@ -13,7 +13,7 @@ import (
 type lists struct {
 	reuse.PublicRows
 	rows    map[*policy.Table][][]policy.Value
-	answers map[*policy.Table]*plans.Answer // that the rows are of (docs/adr/0117); nil: none
+	answers map[*policy.Table]*plans.Answer // that the rows are of (docs/adr/0117); nil means none
 }
 
 // Rows are those of a list of the statement's own, or of a public table. Nothing that is made of such a list is cached:
@@ -52,7 +52,7 @@ func Beside(public reuse.PublicRows, t *policy.Table, rows [][]policy.Value, rel
 }
 
 // Extended gives each row of a statement's own list what an expression over it is, after its columns, and returns its
-// place; false: the rows are others'.
+// place; false means the rows are others'.
 func (l *Keyed) Extended(e *semantics.Expr) (int, bool) {
 	own, ok := l.Public.(lists)
 	if !ok || len(own.rows[l.Table]) == 0 {

@@ -58,7 +58,7 @@ func (x *Tabulator) Again(env scalar.Env, t *policy.Table) *Tabulator {
 	return out
 }
 
-// Sum is an expression as a sum of products of columns, of which some are new; nil: it is none.
+// Sum is an expression as a sum of products of columns, of which some are new; nil means it is none.
 func (x *Tabulator) Sum(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	if e.IsConstant() || semantics.LinearOf(e) != nil {
 		return e, nil
@@ -97,7 +97,7 @@ func (x *Tabulator) Sum(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	return x.column(e)
 }
 
-// column gives the table a column for an expression, and returns what it is by that; nil: it cannot be listed.
+// column gives the table a column for an expression, and returns what it is by that; nil means it cannot be listed.
 func (x *Tabulator) column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	if have := x.known[e.Canon]; have != nil {
 		return have, nil
@@ -127,7 +127,7 @@ func (x *Tabulator) column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	return own, refusal
 }
 
-// Column is an expression as a column of the table, which it gets for it; nil: it cannot be listed.
+// Column is an expression as a column of the table, which it gets for it; nil means it cannot be listed.
 func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	if have := x.known["column "+e.Canon]; have != nil || e.Form == semantics.FormColumn || e.IsConstant() {
 		if have == nil {
@@ -184,8 +184,8 @@ func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	return own, nil
 }
 
-// values are what an expression comes to on each combination of cells, in a list that has none yet; nil: it is not one
-// value on each.
+// values are what an expression comes to on each combination of cells, in a list that has none yet; nil means it is not
+// one value on each.
 func (x *Tabulator) values(e *semantics.Expr) (*derived.Tabulated, []policy.Value, *refuse.Refusal) {
 	at := slices.Clone(e.Cols)
 	slices.SortFunc(at, func(a, b int) int { return derived.CompareNames(x.Table.Columns[a], x.Table.Columns[b]) })
@@ -210,7 +210,7 @@ func (x *Tabulator) values(e *semantics.Expr) (*derived.Tabulated, []policy.Valu
 	return d, values, nil
 }
 
-// add makes the table with one more column, c, whose numbers are those of values; nil: one has none.
+// add makes the table with one more column, c, whose numbers are those of values; nil means one has none.
 func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy.Value, c derived.TabulatedColumn, number func(policy.Value) (int32, bool)) *policy.Table {
 	c.Name = "listed by " + plans.ColumnNames(d.Args)
 	for n, v := range values {
@@ -233,7 +233,7 @@ func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy
 // bytesTabulated is about what a value of a list takes while it is made.
 const bytesTabulated = 64
 
-// and adds a function of a listed column to that list; nil: it is none of the table's last.
+// and adds a function of a listed column to that list; nil means it is none of the table's last.
 func (x *Tabulator) and(e *semantics.Expr, c derived.TabulatedColumn, values []policy.Value, number func(policy.Value) (int32, bool)) *derived.Tabulated {
 	d, ok := x.Table.Derived.(*derived.Tabulated)
 	if !ok || len(e.Cols) != 1 || e.Cols[0] < len(d.From.Columns) {

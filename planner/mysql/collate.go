@@ -10,7 +10,7 @@ import (
 // ASCII characters differ from each other, and characters beyond ASCII may equal anything. Spaces at the end may count
 // or not.
 
-// alikeTexts tells whether two texts are equal, and whether that is certain under every collation.
+// alikeTexts reports whether two texts are equal, and whether that is certain under every collation.
 func alikeTexts(a, b string) (equal, sure bool) {
 	if a == b {
 		return true, true
@@ -68,7 +68,7 @@ func pattern(s string) []rune {
 	return out
 }
 
-// mayMeet tells whether two patterns have a text in common.
+// mayMeet reports whether two patterns have a text in common.
 func mayMeet(a, b []rune) bool {
 	row := make([]bool, len(b)+1) // row[j]: a[i:] and b[j:] may meet
 	for i := len(a); i >= 0; i-- {

@@ -31,7 +31,7 @@ type kind struct {
 	scale    int      // decimal: digits behind the point, −1 unknown
 	quotient bool     // decimal: MySQL shows scale digits, and more are carried
 	literal  *string  // a string constant
-	values   []string // text: all values that there may be, nil: unknown
+	values   []string // text: all values that there may be, nil means unknown
 	caseless bool     // text: no two values differ in case or accents alone
 	binary   bool     // text: BINARY was written, so that texts compare by their bytes
 	column   bool     // a plain column

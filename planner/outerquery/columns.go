@@ -40,7 +40,7 @@ type asked struct {
 	noisy  []bool // by position of a column in the expressions
 	groups *emptySearch
 
-	without func(*pg.SelectStmt) bool // SELECTs of which nothing is asked; nil: all are walked
+	without func(*pg.SelectStmt) bool // SELECTs of which nothing is asked; nil means all are walked
 }
 
 // relation is what a SELECT hands on, or an item of FROM shows.

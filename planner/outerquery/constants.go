@@ -43,7 +43,7 @@ func (d *direct) Failing() *refuse.Refusal {
 // all are the expressions above the leaf: of columns, and of clauses.
 func (d *direct) all() []*semantics.Expr { return slices.Concat(d.exprs, d.rest) }
 
-// FailingOnRows finds an expression that fails on every row of the leaf, which has so many; 0: perhaps none. Of
+// FailingOnRows finds an expression that fails on every row of the leaf, which has so many; 0 means perhaps none. Of
 //
 //	SELECT ward, to_char(count(*), '9.9.9') FROM visits GROUP BY ward
 //

@@ -17,7 +17,7 @@ type WeighedCount struct {
 	Worth  *big.Rat
 }
 
-// linearShown reads an expression over a leaf's row as count columns times constants; nil: it is something else.
+// linearShown reads an expression over a leaf's row as count columns times constants; nil means it is something else.
 func (b *Query) linearShown(leaf int, e *semantics.Expr) (out []WeighedCount) {
 	if leaf < 0 {
 		return nil
@@ -40,8 +40,8 @@ type linearFunction struct {
 	constant *big.Rat
 }
 
-// linearIn reads an expression as a linear function of the columns behind so many keys, which are never NULL; nil: it
-// is none, or it may be rounded.
+// linearIn reads an expression as a linear function of the columns behind so many keys, which are never NULL; nil means
+// it is none, or it may be rounded.
 func linearIn(e *semantics.Expr, keys int) *linearFunction {
 	if e.IsConstant() {
 		if p := semantics.ProductOf(e); p != nil {
@@ -100,7 +100,7 @@ func combinedLinear(e *semantics.Expr, a, b *linearFunction) *linearFunction {
 	return nil
 }
 
-// cast is a linear function as another type; nil: it may be rounded.
+// cast is a linear function as another type; nil means it may be rounded.
 func (f *linearFunction) cast(e *semantics.Expr) *linearFunction {
 	switch {
 	case e.Type().Integer():
@@ -114,7 +114,7 @@ func (f *linearFunction) cast(e *semantics.Expr) *linearFunction {
 	return nil
 }
 
-// within is a function whose values have no more decimals than these; nil: they may.
+// within is a function whose values have no more decimals than these; nil means they may.
 func (f *linearFunction) within(decimals int) *linearFunction {
 	if semantics.DecimalsOf(f.constant) > decimals {
 		return nil

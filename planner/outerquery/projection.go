@@ -131,7 +131,7 @@ func (b *Query) countShown(leaf int, e *semantics.Expr) int {
 	return e.Cols[0] - len(b.Questions[leaf].Keys)
 }
 
-// isNoisy tells whether an expression over a leaf's row reads a count.
+// isNoisy reports whether an expression over a leaf's row reads a count.
 func (b *Query) isNoisy(leaf int, e *semantics.Expr) bool {
 	return leaf >= 0 && len(e.Cols) > 0 && e.Cols[len(e.Cols)-1] >= len(b.Questions[leaf].Keys)
 }

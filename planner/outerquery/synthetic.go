@@ -28,7 +28,7 @@ type SyntheticTable struct {
 	Name    string // of its leaf
 }
 
-// syntheticOf finds the rows of a release that she holds; nil: she does not.
+// syntheticOf finds the rows of a release that she holds; nil means she does not.
 func (b *Query) syntheticOf(r *policy.Release) (m *plans.Measure, cells *linear.Query, err error) {
 	if r.Kind == policy.OnlineRelease {
 		o, err := reuse.OnlineOf(r)
@@ -87,7 +87,7 @@ func (t *tree) syntheticTable(r *policy.Release, pos int) (string, *refuse.Refus
 	return t.b.addSynthetic(&SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: r.Columns}), nil
 }
 
-// declared is the table of the policy that a table of a statement is; nil: it is none of the policy's.
+// declared is the table of the policy that a table of a statement is; nil means it is none of the policy's.
 func (b *Query) declared(t *policy.Table) *policy.Table {
 	if t.Derived != nil || b.Context.Dataset == nil {
 		return nil

@@ -136,7 +136,7 @@ func refersTo(n *pg.Node, name string) bool {
 	return len(fields) > 0 && len(fields) == len(n.GetColumnRef().Fields) && fields[len(fields)-1] == name
 }
 
-// readsColumn tells whether an expression reads a column of the sub-query, or all of them.
+// readsColumn reports whether an expression reads a column of the sub-query, or all of them.
 func readsColumn(n *pg.Node, name string) bool {
 	return ast.Holds(n, func(n *pg.Node) bool { return ast.IsStar(n) || refersTo(n, name) || ast.IsSubLink(n) })
 }

@@ -32,7 +32,7 @@ func PlaceArguments(tree *pg.ParseResult, text string) {
 	})
 }
 
-// placed are the arguments of a call in their places; nil: not one form of the function takes them.
+// placed are the arguments of a call in their places; nil means not one form of the function takes them.
 func placed(f *pg.FuncCall) (found []*pg.Node) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil || f.FuncVariadic {
@@ -50,7 +50,7 @@ func placed(f *pg.FuncCall) (found []*pg.Node) {
 	return found
 }
 
-// placedIn puts arguments into the places that one form of a function has; nil: it does not take them.
+// placedIn puts arguments into the places that one form of a function has; nil means it does not take them.
 func placedIn(form []scalar.Argument, given []*pg.Node) []*pg.Node {
 	args, last, names := make([]*pg.Node, len(form)), 0, false
 	for i, g := range given {

@@ -51,7 +51,7 @@ func (s *Statement) takeBounds(q *pg.SelectStmt) {
 	}
 }
 
-// namedBy tells whether a clause names an output column, by its place or its name.
+// namedBy reports whether a clause names an output column, by its place or its name.
 func namedBy(clause []*pg.Node, target *pg.ResTarget, column int) bool {
 	return slices.ContainsFunc(clause, func(n *pg.Node) bool {
 		if sort := n.GetSortBy(); sort != nil {

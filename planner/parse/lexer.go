@@ -63,7 +63,7 @@ func (l *lexer) next() token {
 	return token{kind, from, l.at}
 }
 
-// skip passes white space and comments; false: an unterminated comment.
+// skip passes white space and comments; false means an unterminated comment.
 func (l *lexer) skip() bool {
 	for l.at < len(l.text) {
 		c := l.text[l.at]
@@ -217,7 +217,7 @@ func (l *lexer) bits() tokenKind {
 	}
 }
 
-// continued tells whether a string goes on after white space with a line break, and passes on to its inside.
+// continued reports whether a string goes on after white space with a line break, and passes on to its inside.
 func (l *lexer) continued() bool {
 	at, broken := l.at, false
 	for at < len(l.text) {

@@ -71,7 +71,7 @@ func isOfNumber(b byte) bool {
 	return b == '.' || b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
 
-// Of returns which of the values a node is; false: none.
+// Of returns which of the values a node is; false means none.
 func (l *Lifted) Of(n *pg.Node) (at int, ok bool) {
 	if p := n.GetParamRef(); p != nil {
 		return int(p.GetNumber()) - 1, p.GetNumber() > 0

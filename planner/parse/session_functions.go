@@ -52,7 +52,7 @@ var actForms = map[string]string{
 	"pg_notify":            "No session hears another here; ask the database itself.",
 }
 
-// FormOfAct says in what form a function is answered that does something; "": it is none.
+// FormOfAct says in what form a function is answered that does something; "" means it is none.
 func FormOfAct(name string) string {
 	if strings.HasPrefix(name, "pg_advisory_") || strings.HasPrefix(name, "pg_try_advisory_") { // Flyway, Rails and Prisma take one before they migrate
 		return "Nothing can be changed here, so that no session has to wait for another, and no lock is given: let what migrates tables ask the database itself. pg_advisory_unlock_all() is answered."

@@ -18,7 +18,7 @@ import (
 //	⇒ SELECT json_build_array(name::text, setting::text)::text AS set_config FROM pg_settings
 type Assignment struct {
 	Name, Value string // no Name: it is NULL
-	Param       int    // the parameter that holds the value, from 1; 0: Value does
+	Param       int    // the parameter that holds the value, from 1; 0 means Value does
 	Local       bool
 	Reset       bool // the value is NULL
 	Each        bool // each row gives the name and the value

@@ -41,7 +41,7 @@ type Statement struct {
 	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is
 	// unknown.
 	ParamTypes []policy.Type
-	// Literals is how its literals were read when it was prepared; nil: as the settings are when it runs.
+	// Literals is how its literals were read when it was prepared; nil means as the settings are when it runs.
 	Literals *scalar.Literals
 
 	source  string          // the text of the whole message: locations in node count its bytes

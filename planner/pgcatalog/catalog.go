@@ -18,8 +18,8 @@ import (
 )
 
 // catalogText lists the relations of PostgreSQL 15's pg_catalog and information_schema, a column a line: schema,
-// relation, relkind, oid (0: it differs between servers), attnum, column, type oid and modifier (of a domain: its base
-// type's), NOT NULL, whether any role may read it. TestFilesAreTheServers writes it.
+// relation, relkind, oid (0 means it differs between servers), attnum, column, type oid and modifier (of a domain: its
+// base type's), NOT NULL, whether any role may read it. TestFilesAreTheServers writes it.
 //
 //go:embed catalog15.tsv
 var catalogText string

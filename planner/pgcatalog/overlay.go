@@ -32,9 +32,9 @@ const (
 // OwnerName is the role that owns all objects, as analysts see it; its number is 10.
 const OwnerName = "dpproxy"
 
-// Overlaid tells whether a PostgreSQL sandbox reads a relation through a table expression named schema.name instead of
-// as it is: all of dp and information_schema, and the relations of pg_catalog that show the cluster, its roles or its
-// counters.
+// Overlaid reports whether a PostgreSQL sandbox reads a relation through a table expression named schema.name instead
+// of as it is: all of dp and information_schema, and the relations of pg_catalog that show the cluster, its roles or
+// its counters.
 func Overlaid(schema, name string) bool {
 	switch schema {
 	case "dp", "information_schema":
@@ -45,7 +45,7 @@ func Overlaid(schema, name string) bool {
 	return false
 }
 
-// Replaced tells whether the rows of an overlaid relation are the sandbox's own, rather than the twin's with some
+// Replaced reports whether the rows of an overlaid relation are the sandbox's own, rather than the twin's with some
 // columns masked.
 func Replaced(schema, name string) bool {
 	rel := Lookup(schema, name)
@@ -59,7 +59,7 @@ func Replaced(schema, name string) bool {
 // dpproxy of those that an analyst sees: keys say how tables are joined.
 var ofKeys = words(`table_constraints referential_constraints key_column_usage constraint_column_usage constraint_table_usage`)
 
-// Masked tells whether a column of pg_catalog is not shown as it is.
+// Masked reports whether a column of pg_catalog is not shown as it is.
 func Masked(column string, t policy.Type) bool {
 	return counted[column] || t == typeACL || t == typeXid || t == typeOid && strings.HasSuffix(column, "owner")
 }

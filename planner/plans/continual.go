@@ -10,7 +10,7 @@ import (
 type Continual struct {
 	Spec    mechanisms.Spec  // of the whole release: what is paid for
 	Through int              // the first so many cells are closed
-	Step    *mechanisms.Step // the measure is this step of it; nil: all of it
+	Step    *mechanisms.Step // the measure is this step of it; nil means all of it
 }
 
 // Window is the cells of a column outside of which no row matters.

@@ -33,7 +33,7 @@ type AnswerColumn struct {
 	Typmod int32
 }
 
-// Private tells whether a plan asks private rows: by its statement, and not by what was released of its sub-queries,
+// Private reports whether a plan asks private rows: by its statement, and not by what was released of its sub-queries,
 // for which perhaps no row can be counted.
 func (p *Plan) Private() bool { return len(p.Leaves)+len(p.Inner) > 0 }
 

@@ -19,7 +19,7 @@ type Outer struct {
 	Tree *pg.Node
 	// Relations are the non-leaf relations that Tree reads.
 	Relations []Relation
-	Literals  *scalar.Literals // how its literals are read; nil: as the session's settings are
+	Literals  *scalar.Literals // how its literals are read; nil means as the session's settings are
 	// Given are texts of parameters whose types what stands around them tells an engine alone, and which are read as
 	// the settings are: $1, $2, … of Tree. Where literals are read alike they are literals themselves. In a plan that
 	// is described only, $-n stands for parameter n where its type is not known.

@@ -36,11 +36,11 @@ type Plan struct {
 	Leaves       []*Leaf         // what the outer query sees, named leaf_1, leaf_2, …
 	Outer        Outer           // what happens above the boundary
 	Columns      []OutColumn     // of the answer
-	Outputs      []Output        // its columns as the statement names them; nil: not all are known
+	Outputs      []Output        // its columns as the statement names them; nil means not all are known
 	Inner        []*Inner        // sub-queries that are answered first: then the statement is planned again, for no more than the rest of Cost
 	Finds        []*Measure      // keys that are found first: then the statement is planned again, for no more than the rest of Cost
 	Cost         privacy.Cost    // Σ over the measures that are not held, Finds, and Inner
-	Priced       string          // of a dataset of either accountant: why Cost is in this unit; empty: there was nothing to choose
+	Priced       string          // of a dataset of either accountant: why Cost is in this unit; empty means there was nothing to choose
 	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
 	Confidence   mechanisms.Confidence
 	Alternatives []Alternative // what was weighed, where the context asks for it
@@ -69,12 +69,12 @@ func (p *Plan) Charge() accounting.Charge {
 	return c
 }
 
-// Buys tells whether anything of the plan is not held yet.
+// Buys reports whether anything of the plan is not held yet.
 func (p *Plan) Buys() bool {
 	return len(p.Inner)+len(p.Finds) > 0 || slices.ContainsFunc(p.Measures, func(m *Measure) bool { return !m.Held })
 }
 
-// Timeless tells whether the plan, run up to now, has not depended on the time of its making.
+// Timeless reports whether the plan, run up to now, has not depended on the time of its making.
 func (p *Plan) Timeless() bool { return p.Asked != nil && !p.Asked.Load() }
 
 // OutColumn is one column of the answer.
@@ -82,7 +82,7 @@ type OutColumn struct {
 	Name   string
 	Type   policy.Type
 	Typmod int32
-	Error  *mechanisms.Error // the largest error over rows where the column is a count read from one leaf; nil: computed
+	Error  *mechanisms.Error // the largest error over rows where the column is a count read from one leaf; nil means computed
 	Off    *big.Rat          // the largest half-width over rows where the column is computed from counts and sums by constants alone
 	Number pgcatalog.Number  // what catalogs know it by, where it is a table's
 	Noisy  bool              // the column depends on released counts, not on keys and constants alone
@@ -113,7 +113,7 @@ func Bounded(columns []OutColumn, asked []parse.Bound) []OutColumn {
 	return columns
 }
 
-// WantsErrors tells whether the answer shows errors of its columns.
+// WantsErrors reports whether the answer shows errors of its columns.
 func (p *Plan) WantsErrors() bool { return p.ErrorColumns || len(p.Bounds) > 0 }
 
 // Measure is one thing that can be bought: a vector of counts over the cells of a table, with its noise.
@@ -124,21 +124,21 @@ type Measure struct {
 	Shared     bool            // a declared release: drawn once for the dataset, paid once by each user
 	Declared   *policy.Release // nil unless Shared
 	Table      *policy.Table
-	Grain      []*policy.Column     // the SQL groups by the cells of these; empty: one group
-	Cuts       [][]int              // by column of the grain: the first cell of each piece of cells that the SQL tells apart; nil: each cell
+	Grain      []*policy.Column     // the SQL groups by the cells of these; empty means one group
+	Cuts       [][]int              // by column of the grain: the first cell of each piece of cells that the SQL tells apart; nil means each cell
 	Where      predicate.Pred       // nil: every row
-	Counters   []predicate.Pred     // one count per counter and group, over the rows where it holds; nil: every row
-	Sums       []*Sum               // by counter, nil counts rows; nil: all of them do
-	Weigh      Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
+	Counters   []predicate.Pred     // one count per counter and group, over the rows where it holds; nil means every row
+	Sums       []*Sum               // by counter, nil counts rows; nil means all of them do
+	Weigh      Weighing             // what a group's rows add to a counter whose Sum has no factors; nil means there is none
 	Place      mechanisms.Placement // from a group to a cell of the spec
 	Groups     []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
-	Rows       int64                // the most rows of a unit that are placed into cells; 0: as many as the table has
-	PerGroup   int64                // the most rows of a unit that are placed into one cell; 0: as many as are placed
+	Rows       int64                // the most rows of a unit that are placed into cells; 0 means as many as the table has
+	PerGroup   int64                // the most rows of a unit that are placed into one cell; 0 means as many as are placed
 	Spec       mechanisms.Spec
 	Cost       privacy.Cost         // what she pays for it, zero when Held
 	Open       *policy.Column       // the measure finds the keys of this column, and nothing of the above but the table holds
 	Finding    mechanisms.Discovery // Open: how
-	Continual  *Continual           // a release that grows; nil: one that is drawn once
+	Continual  *Continual           // a release that grows; nil means one that is drawn once
 	Window     *Window              // of a step of such a release: where its rows lie
 	Held       bool                 // she has paid for it already: nothing is run
 	HeldID     int64                // Held: the ledger's id of the saved release
@@ -176,7 +176,7 @@ func (m *Measure) Piece(i, cell int) int {
 	return PieceIn(m.Cuts[i], cell)
 }
 
-// PieceIn is the number of the piece that a cell is in, by the first cells of pieces; nil: each cell is one.
+// PieceIn is the number of the piece that a cell is in, by the first cells of pieces; nil means each cell is one.
 func PieceIn(starts []int, cell int) int {
 	if starts == nil {
 		return cell
@@ -194,7 +194,7 @@ func PieceIn(starts []int, cell int) int {
 type Grouping struct {
 	Columns int                // of the grain
 	Cells   int                // combinations of their cells
-	Runs    []derived.ClassRun // of these combinations, the first column's slowest, where the policy bounds groups; nil: each is a class of its own
+	Runs    []derived.ClassRun // of these combinations, the first column's slowest, where the policy bounds groups; nil means each is a class of its own
 	Classes int
 	Partly  bool // a counter leaves out some of the combinations
 }
@@ -213,8 +213,8 @@ type Leaf struct {
 	SQL       string         // the leaf as the analyst wrote it, deparsed, for EXPLAIN
 }
 
-// CertainRows is how many rows a leaf has whatever is released; 0: perhaps none, since its keys are found, or its rows
-// made up.
+// CertainRows is how many rows a leaf has whatever is released; 0 means perhaps none, since its keys are found, or its
+// rows made up.
 func (l *Leaf) CertainRows() int {
 	if l.Found || l.Synthetic != nil {
 		return 0
@@ -233,9 +233,9 @@ type KeyColumn struct {
 // CountColumn is one column of counts, or of values that were chosen. Its rows are read in runs.
 type CountColumn struct {
 	Name   string
-	Type   policy.Type // of what is chosen; 0: counts, which are bigint
+	Type   policy.Type // of what is chosen; 0 means counts, which are bigint
 	Typmod int32       // of a char that is chosen
-	Unit   *big.Rat    // what one of a sum's whole numbers is worth in the answer; nil: rows are counted
+	Unit   *big.Rat    // what one of a sum's whole numbers is worth in the answer; nil means rows are counted
 	Runs   []Run
 }
 

@@ -10,7 +10,7 @@ import (
 type Refinement struct {
 	Level privacy.Epsilon // what is paid for it in all
 	Top   privacy.Epsilon // the finest level
-	From  int64           // the ledger's id of the release that it refines; 0: it is drawn of the data
+	From  int64           // the ledger's id of the release that it refines; 0 means it is drawn of the data
 	Paid  privacy.Epsilon // From: what was paid for that in all
 	Spec  mechanisms.Spec // From: of that release; else of the finest level
 }

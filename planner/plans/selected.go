@@ -9,7 +9,7 @@ import (
 
 // ThresholdQuestion is what a run of alarms is asked.
 type ThresholdQuestion struct {
-	Measure *Measure // counts the rows; nil: no row can be counted, whatever the data
+	Measure *Measure // counts the rows; nil means no row can be counted, whatever the data
 	Least   int64    // whether there are so many
 }
 
@@ -18,13 +18,13 @@ type SelectedValue struct {
 	Kind    mechanisms.ChoiceKind
 	At      []int                 // by row: which observation names the candidate; −1: there is none, and the value is NULL
 	Values  [][]policy.Value      // by row: of the candidates
-	Spans   [][][]mechanisms.Span // by row and candidate, in order: whose counts tell it; nil: it was chosen
+	Spans   [][][]mechanisms.Span // by row and candidate, in order: whose counts tell it; nil means it was chosen
 	Share   mechanisms.Share      // of Quantiles read from counts
 	Weighed bool                  // the rank is in units of a score: weights times rows or sums
 	Top     int                   // above 0: the value is the rank of the row, Top for the first of the chosen, 0 for those that were not; At has each row's number
 	Between bool                  // of these: a value between two rows' is meant
 	Rank    float64               // how many rows it is off at most, at the plan's confidence
-	Rows    int64                 // the public guess of the rows of a group, 0: none
+	Rows    int64                 // the public guess of the rows of a group, 0 means none
 }
 
 // Steps is by how many of its candidates a column is off at most, were the guessed rows spread evenly over them; false

@@ -13,18 +13,18 @@ import (
 // Settings are the session's dp.* variables and those that change what SQL means.
 type Settings struct {
 	Epsilon      privacy.Epsilon // dp.epsilon: the most that a statement may cost
-	Delta        privacy.Delta   // dp.delta: the most δ that a statement may use to find keys; 0: a part of the budget's
-	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0: off
+	Delta        privacy.Delta   // dp.delta: the most δ that a statement may use to find keys; 0 means a part of the budget's
+	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0 means off
 	Confidence   mechanisms.Confidence
 	ErrorColumns bool
-	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0: counts are compared
+	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0 means counts are compared
 	Release      bool // dp.release: releases go before counts that are more exact, hers too
 	Probes       Probes
 	OffGrid      OffGrid
 	SearchPath   []string
 	Zone         *time.Location
 	Form         scalar.Form
-	Literals     *scalar.Literals // how the literals of a statement that was prepared are read; nil: by Zone and Form
+	Literals     *scalar.Literals // how the literals of a statement that was prepared are read; nil means by Zone and Form
 }
 
 // Probes says what a SELECT of private rows that looks at a table is answered with: dp.probes.

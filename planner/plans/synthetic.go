@@ -34,8 +34,9 @@ func rowNumber(row int, t policy.Type) policy.Value {
 	return nil
 }
 
-// Values are those of a row, of which the cell is known; nil: it is of a value that no group is shown of (other: hide),
-// and neither is it. Of a cell that holds several values an even spread is shown: which, the number of the row decides.
+// Values are those of a row, of which the cell is known; nil means it is of a value that no group is shown of (other:
+// hide), and neither is it. Of a cell that holds several values an even spread is shown: which, the number of the row
+// decides.
 func (m *SyntheticRows) Values(row int, cell int32) []policy.Value {
 	at, rest := make([]int, len(m.Sizes)), int(cell)
 	for i := len(m.Sizes) - 1; i >= 0; i-- {

@@ -110,7 +110,7 @@ func Factored(p AnyOf) (shared []Pred, rest Pred) {
 	})...)
 }
 
-// same tells whether two canonical predicates are one.
+// same reports whether two canonical predicates are one.
 func same(p, q Pred) bool {
 	a, ok := p.(InCells)
 	b, too := q.(InCells)
@@ -250,7 +250,7 @@ func mapped(list []Pred, f func(Pred) Pred) []Pred {
 	return out
 }
 
-// hasNull tells whether one of some predicates holds where a column is NULL.
+// hasNull reports whether one of some predicates holds where a column is NULL.
 func hasNull(parts []Pred, c *policy.Column) bool {
 	return slices.ContainsFunc(parts, func(p Pred) bool {
 		in, ok := p.(InCells)

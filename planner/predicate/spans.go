@@ -53,7 +53,7 @@ func Outside(a []mechanisms.Span, size int) []mechanisms.Span {
 	return out
 }
 
-// Contains tells whether a cell is in sorted, disjoint spans.
+// Contains reports whether a cell is in sorted, disjoint spans.
 func Contains(spans []mechanisms.Span, cell int) bool {
 	i, _ := slices.BinarySearchFunc(spans, cell, func(s mechanisms.Span, c int) int {
 		switch {

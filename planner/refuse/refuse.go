@@ -24,7 +24,7 @@ type Refusal struct {
 	Message  string
 	Detail   string
 	Hint     string
-	Position int // 1-based character position in the statement's text, 0: none
+	Position int // 1-based character position in the statement's text, 0 means none
 
 	Named []NamedValue // constants that the statement is bound again with
 }

@@ -38,7 +38,7 @@ const (
 	MaxMixedRows  = 64 // of an answer
 )
 
-// place is where a constant lies; false: in no cell.
+// place is where a constant lies; false means in no cell.
 func (a *axis) place(v policy.Value) (int, bool) {
 	cell, ok := a.column.Domain.Cell(v)
 	j, known := slices.BinarySearchFunc(a.constants, v, func(x, y policy.Value) int { return scalar.Compare(a.column.Type, x, y) })
@@ -93,7 +93,8 @@ type axes struct {
 	byColumn map[*policy.Column]int
 }
 
-// newAxes makes the axes for conditions and for the factors of releases; nil: there would be too many runs or atoms.
+// newAxes makes the axes for conditions and for the factors of releases; nil means there would be too many runs or
+// atoms.
 func newAxes(t *policy.Table, conditions []predicate.Pred, parts []*ofPart) *axes {
 	x := &axes{table: t, byColumn: map[*policy.Column]int{}}
 	for _, p := range conditions {
@@ -148,8 +149,8 @@ func (x *axes) of(c *policy.Column) *axis {
 	return x.list[i]
 }
 
-// constants collects the constants of a condition; false: it compares columns with each other, or places within cells,
-// or with too many constants.
+// constants collects the constants of a condition; false means it compares columns with each other, or places within
+// cells, or with too many constants.
 func (x *axes) constants(p predicate.Pred) bool {
 	switch p := p.(type) {
 	case predicate.AllOf:

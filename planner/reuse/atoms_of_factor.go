@@ -64,7 +64,7 @@ func (o *ofPart) cells(piece int) mechanisms.Span {
 // at is the class of a cell.
 func (o *ofPart) at(cell int) int32 { return o.class[o.pieces.PieceOf(0, cell)] }
 
-// changes tells whether the axis must be cut before a piece.
+// changes reports whether the axis must be cut before a piece.
 func (o *ofPart) changes(piece int) bool {
 	a, b := o.class[piece-1], o.class[piece]
 	if o.own {
@@ -84,7 +84,7 @@ func (o *ofPart) read(a *axis) {
 	}
 }
 
-// spread tells whether a class lies in several blocks.
+// spread reports whether a class lies in several blocks.
 func (o *ofPart) spread(a *axis, class int32) bool {
 	in := -1
 	for run, l := range o.label {
@@ -109,7 +109,7 @@ func (o *ofPart) eachLabel(visit func(class int32)) {
 	}
 }
 
-// isolate gives classes that lie in several blocks whole blocks; it tells whether blocks were split.
+// isolate gives classes that lie in several blocks whole blocks; it reports whether blocks were split.
 func (o *ofPart) isolate(a *axis) bool {
 	before := a.blocks
 	o.eachLabel(func(class int32) {

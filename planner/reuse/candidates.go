@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// combines tells whether a measure's cells can stand in sums and differences: each of its columns is put into classes
+// combines reports whether a measure's cells can stand in sums and differences: each of its columns is put into classes
 // by itself, and what is counted of a unit does not depend on how the rows are grouped.
 func (m *HeldMeasure) combines() bool {
 	if m.Continual || m.Table.MaxGroups > 0 || m.Cells > maxStockedCells {

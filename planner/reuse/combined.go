@@ -121,8 +121,8 @@ func (t *Combining) enough(rows []Mixing, all []*View) ([]*mixture, bool) {
 	return found, true
 }
 
-// mixtures combines each row from those of some releases that are near it; nil: from the oldest and the most exact near
-// it.
+// mixtures combines each row from those of some releases that are near it; nil means from the oldest and the most exact
+// near it.
 func (t *Combining) mixtures(rows []Mixing, some []*View) []*mixture {
 	out := make([]*mixture, len(rows))
 	for i, r := range rows {

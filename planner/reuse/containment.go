@@ -16,7 +16,7 @@ import (
 type Reading struct {
 	Spans    [][][]mechanisms.Span
 	Counters []int               // the measure's counter to sum, by the question's
-	rows     [][]mechanisms.Span // of marginals: what is looked at, cells by themselves not being read; nil: the cells
+	rows     [][]mechanisms.Span // of marginals: what is looked at, cells by themselves not being read; nil means the cells
 	Open     map[int32]bool      // the question's cells of which days are left out, as they are not closed
 	Note     string              // that says so
 	Mix      *Combination        // it is read from several instead
@@ -47,8 +47,8 @@ func OwnReading(s *linear.Query) *Reading {
 	return r
 }
 
-// Cover tells whether the counts of every row by the cells of m answer s: each cell of m must lie whole inside one cell
-// of s, for each counter, or outside all of them.
+// Cover reports whether the counts of every row by the cells of m answer s: each cell of m must lie whole inside one
+// cell of s, for each counter, or outside all of them.
 func Cover(s, m *linear.Query) *Reading {
 	columns, ok := s.Columns()
 	if !ok || s.Table != m.Table || s.Summed() != nil || m.Filter != nil {
@@ -85,7 +85,7 @@ type walk struct {
 	byColumn map[*policy.Column]int // place in cells
 	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
 	places   [][]int                // by factor of s: places of its columns in cells
-	first    [][]int                // by place: the first cell of each piece of cells of which nothing is told apart here; nil: each cell
+	first    [][]int                // by place: the first cell of each piece of cells of which nothing is told apart here; nil means each cell
 	open     map[int32]bool         // cells of s of which some of m's are not closed
 }
 
@@ -125,8 +125,8 @@ func (w *walk) assignEach() {
 	}
 }
 
-// lastPieces cuts the measure's last column into pieces of which the question says the same; nil: the measure does not
-// tell each combination of its columns' cells apart, or the question does so in that column.
+// lastPieces cuts the measure's last column into pieces of which the question says the same; nil means the measure does
+// not tell each combination of its columns' cells apart, or the question does so in that column.
 func (w *walk) lastPieces() []int {
 	last := len(w.m.Factors) - 1
 	if last < 0 || w.m.Continual {
@@ -184,7 +184,7 @@ func (w *walk) byRuns(starts []int) *Reading {
 	return readingOf(rows)
 }
 
-// visit assigns one combination; false: the measure does not answer the question.
+// visit assigns one combination; false means the measure does not answer the question.
 func (w *walk) visit(at int) bool {
 	linear.Decode(at, w.sizes, w.cells)
 	return w.assign()
@@ -279,7 +279,7 @@ func (w *walk) combination(n int, p *linear.Factor) int {
 	return at
 }
 
-// masked tells whether counter c counts at the present cells.
+// masked reports whether counter c counts at the present cells.
 func (w *walk) masked(c int) bool {
 	for n, p := range w.s.Factors {
 		if p.Masks[c] != nil && !p.Masks[c][w.combination(n, p)] {
@@ -347,7 +347,7 @@ func AttributesOf(columns []*policy.Column, m *linear.Query) (attributes []int) 
 	return attributes
 }
 
-// ContainsAll tells whether all that are wanted are in a list.
+// ContainsAll reports whether all that are wanted are in a list.
 func ContainsAll(list, wanted []*policy.Column) bool {
 	for _, c := range wanted {
 		if !slices.Contains(list, c) {

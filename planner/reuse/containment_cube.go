@@ -68,7 +68,7 @@ func CoverCube(s, m *linear.Query) *Reading {
 	return w.reading()
 }
 
-// refines tells whether cells of one class are of one kind.
+// refines reports whether cells of one class are of one kind.
 func refines(class []int32, kinds []int32) bool {
 	of := map[int32]int32{}
 	for cell, k := range class {

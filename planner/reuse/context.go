@@ -28,14 +28,14 @@ type Context struct {
 	Settings plans.Settings
 	Holdings Holdings
 	Public   PublicRows                              // nil: no public table has been copied
-	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
+	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil means there are none
 	Left     func(id int64) int                      // the updates left to an online release of hers, or the yes answers to a run of alarms, 0 if it has ended; nil if no online release has, and no run goes on
 	Now      time.Time
-	Work     *Work                    // what this one planning may take; nil: the default limits, and nothing that ends it earlier
+	Work     *Work                    // what this one planning may take; nil means the default limits, and nothing that ends it earlier
 	Answers  map[string]*plans.Answer // of the statement's sub-queries, by Inner.Key; those that are not there yet are still to be answered
 
-	Unspent *privacy.Cost      // what is left to her, of a dataset of either accountant; nil: all of her budget
-	Priced  privacy.Accountant // of a dataset of either: the one of the two in whose unit all that is bought is priced; 0: whichever is better
+	Unspent *privacy.Cost      // what is left to her, of a dataset of either accountant; nil means all of her budget
+	Priced  privacy.Accountant // of a dataset of either: the one of the two in whose unit all that is bought is priced; 0 means whichever is better
 
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }
@@ -83,7 +83,7 @@ func (c Context) Part(k int) Context {
 	return c
 }
 
-// LostInNoise tells whether a number of at most so many is within twice the error of a count of a table's rows that
+// LostInNoise reports whether a number of at most so many is within twice the error of a count of a table's rows that
 // costs as much as a statement may: a function of the policy and the session's settings.
 func (c Context) LostInNoise(t *policy.Table, most int) bool {
 	if c.Settings.MaxError > 0 { // no answer is off by more
@@ -110,7 +110,7 @@ type Holding struct {
 	Digest    plans.Digest
 	Spec      mechanisms.Spec
 	At        time.Time
-	AsOf      int64 // nanoseconds since 1970: of the snapshot that it was drawn from; 0: its rows were read live
+	AsOf      int64 // nanoseconds since 1970: of the snapshot that it was drawn from; 0 means its rows were read live
 	Refinable plans.RefinableLevels
 	Cost      privacy.Cost // what she paid for it
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.

@@ -20,7 +20,8 @@ func ReleaseLevels(r *policy.Release, cells int) ([]mechanisms.Level, error) {
 	return mechanisms.Levels(finest, r.Levels)
 }
 
-// LevelsOf are those of the draw that a measure's release is of, the finest first; nil: it is of one level, or held.
+// LevelsOf are those of the draw that a measure's release is of, the finest first; nil means it is of one level, or
+// held.
 func LevelsOf(m *plans.Measure) ([]mechanisms.Level, error) {
 	if m.Held || m.Declared == nil || m.Declared.Levels == nil {
 		return nil, nil

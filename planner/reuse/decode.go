@@ -18,7 +18,7 @@ type HeldMeasure struct {
 	Kind   string
 	Name   string
 	Shared bool
-	Adds   []string // by counter: the encoding of what is added up, empty: rows are counted; "?": neither, it cannot be read
+	Adds   []string // by counter: the encoding of what is added up, empty means rows are counted; "?": neither, it cannot be read
 	digest plans.Digest
 	body   []byte // what the digest is of
 }

@@ -41,7 +41,7 @@ func (r *reader) part(counters int) *linear.Factor {
 	if !ok {
 		return nil
 	}
-	masks := make([]string, counters) // packed; empty: none
+	masks := make([]string, counters) // packed; empty means none
 	for c := range masks {
 		switch r.byte() {
 		case 't':
@@ -60,7 +60,7 @@ func (r *reader) part(counters int) *linear.Factor {
 	return p
 }
 
-// cuts reads the pieces of a column of so many cells; nil: they are not.
+// cuts reads the pieces of a column of so many cells; nil means they are not.
 func (r *reader) cuts(size int) []int {
 	n, at := r.number(), 0
 	if r.failed || n > plans.MaxCells {
@@ -83,7 +83,7 @@ func (r *reader) cuts(size int) []int {
 	return starts
 }
 
-// classes reads the runs of equal classes; none: each combination is one.
+// classes reads the runs of equal classes; none means each combination is one.
 func (r *reader) classes(p *linear.Factor, combinations int) (runs []derived.ClassRun, ok bool) {
 	switch r.byte() {
 	case 'i':

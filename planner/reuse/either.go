@@ -25,7 +25,7 @@ func (c Context) Better(epsilon, rho accounting.Charge, times float64) (privacy.
 	return chosen, fmt.Sprintf("what is left holds about %.3g such statements in ε, and %.3g as exact ones in ρ", some, others)
 }
 
-// Holds tells whether what is left to her holds a charge.
+// Holds reports whether what is left to her holds a charge.
 func (c Context) Holds(charge accounting.Charge) bool {
 	return accounting.Filter{Limit: c.left()}.Holds(charge)
 }

@@ -178,22 +178,22 @@ func (s *Views) Eldest() int {
 	return s.eldest
 }
 
-// Alone is the only holding that can stand in sums and differences; false: there are others, or none.
+// Alone is the only holding that can stand in sums and differences; false means there are others, or none.
 func (s *Views) Alone() (id int64, alone bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.only, s.combine == 1
 }
 
-// Sole is the only holding over the table, where that can stand in sums and differences; false: there are others, or
-// none.
+// Sole is the only holding over the table, where that can stand in sums and differences; false means there are others,
+// or none.
 func (s *Views) Sole() (id int64, sole bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.only, s.combine == 1 && s.seen == 1
 }
 
-// Ages tells whether some of it becomes stale with time.
+// Ages reports whether some of it becomes stale with time.
 func (s *Views) Ages() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -263,7 +263,7 @@ func ColumnsKey(columns []int) string {
 	return string(b)
 }
 
-// hasColumns tells whether a set contains another.
+// hasColumns reports whether a set contains another.
 func hasColumns(set, wanted string) bool {
 	at := 0
 	for i := 0; i < len(set) && at < len(wanted); i += 2 {

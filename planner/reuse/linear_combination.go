@@ -38,7 +38,7 @@ type mixture struct {
 	variance float64
 }
 
-// combination writes the rows of a condition, counted or added up, by the releases; nil: they do not add up to it.
+// combination writes the rows of a condition, counted or added up, by the releases; nil means they do not add up to it.
 func combination(t *Combining, wanted predicate.Pred, adds string, from []*View) *mixture {
 	conditions := []predicate.Pred{wanted}
 	var parts []*ofPart

@@ -15,8 +15,8 @@ type PublicRows interface {
 // NoCache is for PublicRows that keep nothing.
 type NoCache struct{}
 
-// Cached is described at PublicRows.
+// Cached: see PublicRows.
 func (NoCache) Cached(*policy.Table, [][]policy.Value, string) any { return nil }
 
-// Cache is described at PublicRows.
+// Cache: see PublicRows.
 func (NoCache) Cache(*policy.Table, [][]policy.Value, string, any) {}

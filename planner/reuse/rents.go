@@ -16,7 +16,7 @@ type Rents struct {
 // Cube is the kind of a release over several columns that was bought by the rule.
 const Cube = "cube"
 
-// isRent tells whether a measure was bought for one question.
+// isRent reports whether a measure was bought for one question.
 func (m *HeldMeasure) isRent() bool {
 	return !m.Shared && (m.Kind == "count" || m.Kind == "histogram")
 }

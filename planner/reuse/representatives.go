@@ -12,9 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// all assigns all combinations; false: the measure does not answer the question, or there are too many to find out. Of
-// cells of a column that nothing tells apart one is looked at, which makes a fine domain as small as what is asked of
-// it.
+// all assigns all combinations; false means the measure does not answer the question, or there are too many to find
+// out. Of cells of a column that nothing tells apart one is looked at, which makes a fine domain as small as what is
+// asked of it.
 func (w *walk) all() bool {
 	combinations := linear.CombinationsOf(w.sizes)
 	if combinations <= linear.MaxPlain {

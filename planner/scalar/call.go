@@ -50,7 +50,7 @@ func (env Env) Call(name string, args ...Expr) (Expr, error) {
 	return env.build(c, name, can, args)
 }
 
-// Exists tells whether a function or operator of that name can be called with so many arguments.
+// Exists reports whether a function or operator of that name can be called with so many arguments.
 func (env Env) Exists(name string, nargs int) bool {
 	c := loadCatalog()
 	switch name {
@@ -148,7 +148,7 @@ func swapped(b *body, can *candidate, args []Expr) (*body, []Expr) {
 	return bodies()[keyOf("+", []policy.Type{second, first})], []Expr{args[1], args[0]}
 }
 
-// hasPolymorphic tells whether a signature takes any type.
+// hasPolymorphic reports whether a signature takes any type.
 func hasPolymorphic(args []policy.Type) bool {
 	for _, t := range args {
 		if t == anyType || t == anyNonArray {
@@ -172,7 +172,7 @@ func (env Env) asText(args []Expr) []Expr {
 	return out
 }
 
-// dated tells whether the text form of a type depends on the session.
+// dated reports whether the text form of a type depends on the session.
 func dated(t policy.Type) bool {
 	return t == policy.IntervalT || t != policy.TimeT && loadCatalog().category(t) == 'D'
 }

@@ -115,7 +115,7 @@ func IsType(name string) bool { return loadCatalog().known[name] }
 // Argument is one of a function whose arguments have names.
 type Argument struct {
 	Name    string
-	Default string // what stands for it where it is left out, as SQL; empty: it may not be
+	Default string // what stands for it where it is left out, as SQL; empty means it may not be
 }
 
 // Arguments are those of the functions of a name, where they have names.
@@ -134,7 +134,7 @@ func named(list []string) (all [][]Argument) {
 	return all
 }
 
-// supported tells whether expressions may have the type.
+// supported reports whether expressions may have the type.
 func supported(t policy.Type) bool {
 	switch t {
 	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType,
@@ -152,13 +152,13 @@ func (c *catalog) category(t policy.Type) byte {
 	return 'U'
 }
 
-// preferred tells whether t is its category's preferred type, and the category is the given one.
+// preferred reports whether t is its category's preferred type, and the category is the given one.
 func (c *catalog) preferredIn(category byte, t policy.Type) bool {
 	info := c.types[t]
 	return info.preferred && info.category == category
 }
 
-// implicit tells whether a value of type from may be used where to is wanted.
+// implicit reports whether a value of type from may be used where to is wanted.
 func (c *catalog) implicit(from, to policy.Type) bool {
 	switch {
 	case from == to, from == policy.Unknown, to == anyType:

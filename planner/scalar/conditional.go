@@ -189,7 +189,7 @@ func (env *Env) unify(construct string, list []Expr) ([]Expr, policy.Type, error
 	return out, t, nil
 }
 
-// Merged is the type of the column that USING makes of two, and tells whether an inner join shows the right one:
+// Merged is the type of the column that USING makes of two, and reports whether an inner join shows the right one:
 // PostgreSQL shows the left one, unless that would have to be made another type, or one of another scale or length, and
 // the right one would not. Of price numeric(8,2) and price numeric it is the second.
 func Merged(left, right Expr) (t policy.Type, ofRight bool) {

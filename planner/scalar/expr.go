@@ -114,7 +114,7 @@ func (c *call) evalMany(row Row) (policy.Value, error) {
 	return c.body.many(c.env, values)
 }
 
-// hasColumn tells whether e reads its row. Expressions of other packages are taken to.
+// hasColumn reports whether e reads its row. Expressions of other packages are taken to.
 func hasColumn(e Expr) bool {
 	switch e := e.(type) {
 	case *constant:

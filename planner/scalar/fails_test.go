@@ -60,7 +60,7 @@ func TestWhatConstantsMakeFail(t *testing.T) {
 	}
 }
 
-// failsTogether tries all constants in the places that known has a bit of; it tells whether some fail.
+// failsTogether tries all constants in the places that known has a bit of; it reports whether some fail.
 func failsTogether(t *testing.T, name string, types []policy.Type, b *body, values [][]policy.Value, known int) (any bool) {
 	t.Helper()
 	var constants, others []int

@@ -252,7 +252,7 @@ func (c *call) failsByConstants() error {
 	return err
 }
 
-// harmless is the value that an argument of a type is tried with; nil: there is none.
+// harmless is the value that an argument of a type is tried with; nil means there is none.
 func (c *call) harmless(text string, t policy.Type) (policy.Value, error) {
 	if v, ok := harmlessOf[t]; ok {
 		return v, nil

@@ -11,9 +11,9 @@ import (
 // Form is how a session writes values as texts, what `n::text` and `'for ' || n` are among them, and reads them. The
 // zero value is PostgreSQL's own form.
 type Form struct {
-	Dates     string // the order in which DateStyle reads '01/02/2024': "DMY", "YMD"; "": MDY. Dates are written in ISO's alone
-	Intervals string // IntervalStyle; "": postgres
-	Digits    uint8  // of a double precision that are written, 1 to 15; 0: as many as tell it from all others
+	Dates     string // the order in which DateStyle reads '01/02/2024': "DMY", "YMD"; "" means MDY. Dates are written in ISO's alone
+	Intervals string // IntervalStyle; "" means postgres
+	Digits    uint8  // of a double precision that are written, 1 to 15; 0 means as many as tell it from all others
 }
 
 // FormOf is the form of three settings: DateStyle, which is `ISO, DMY`, IntervalStyle, and extra_float_digits.

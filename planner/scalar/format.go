@@ -95,7 +95,7 @@ func (f clockFace) show(p piece) (string, error) {
 	return text + ordinal(text, p.ordinal), nil
 }
 
-// fractional tells whether a field is a fraction of a second, which keeps its zeros.
+// fractional reports whether a field is a fraction of a second, which keeps its zeros.
 func fractional(field string) bool {
 	field = strings.ToUpper(field)
 	return field == "MS" || field == "US" || strings.HasPrefix(field, "FF")

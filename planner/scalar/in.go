@@ -81,7 +81,7 @@ func (env Env) In(e Expr, list []Expr) (Expr, error) {
 	return Or(alternatives...)
 }
 
-// amongConstants builds e = ANY(constants); nil: there is no common type.
+// amongConstants builds e = ANY(constants); nil means there is no common type.
 func (env Env) amongConstants(e Expr, constants []Expr) (Expr, error) {
 	c := loadCatalog()
 	all := append([]Expr{e}, constants...)

@@ -35,7 +35,7 @@ func (j *junction) Eval(row Row) (policy.Value, error) {
 // And, Or and Not are three-valued logic; And and Or evaluate left to right and stop when the outcome is fixed.
 func And(args ...Expr) (Expr, error) { return junctionOf("AND", false, args) }
 
-// Or is described at And.
+// Or: see And.
 func Or(args ...Expr) (Expr, error) { return junctionOf("OR", true, args) }
 
 func junctionOf(name string, stop bool, args []Expr) (Expr, error) {
@@ -84,7 +84,7 @@ func (t *test) Eval(row Row) (policy.Value, error) {
 	return t.answer(v), nil
 }
 
-// Not is described at And.
+// Not: see And.
 func Not(arg Expr) (Expr, error) {
 	arg, err := truth("NOT", arg)
 	if err != nil {

@@ -329,7 +329,7 @@ func (w *numberWriter) begin() {
 	}
 }
 
-// upcoming is the digit that is written next; 0: there is none.
+// upcoming is the digit that is written next; 0 means there is none.
 func (w *numberWriter) upcoming() byte {
 	if w.next < len(w.number) {
 		return w.number[w.next]
@@ -340,7 +340,7 @@ func (w *numberWriter) upcoming() byte {
 // pointless tells that nothing behind the point is shown.
 func (w *numberWriter) pointless() bool { return w.last >= 0 && w.number[w.last] == '.' }
 
-// leadingZero tells whether the next digit is the zero of 0.5, which 9.9 shows as a blank.
+// leadingZero reports whether the next digit is the zero of 0.5, which 9.9 shows as a blank.
 func (w *numberWriter) leadingZero() bool {
 	return !w.zero && w.next == 0 && w.upcoming() == '0' && w.post != 0
 }

@@ -138,7 +138,7 @@ func (p *posixText) offset() int {
 
 // zoneRule is a moment of each year, of a clock that the rule itself does not know.
 type zoneRule struct {
-	kind             byte // 'J': a day of a year without 29 February; 'M': a weekday of a week of a month; 0: a day of the year
+	kind             byte // 'J': a day of a year without 29 February; 'M': a weekday of a week of a month; 0 means a day of the year
 	day, week, month int
 	seconds          int // of that day
 }

@@ -123,7 +123,7 @@ func most(list []*candidate, score func(*candidate) int) []*candidate {
 	return out
 }
 
-// selectCandidate follows the manual's "Function Type Resolution", steps 4a to 4f; nil: ambiguous.
+// selectCandidate follows the manual's "Function Type Resolution", steps 4a to 4f; nil means ambiguous.
 func (c *catalog) selectCandidate(list []*candidate, in []policy.Type) *candidate {
 	list = most(list, func(can *candidate) int {
 		n := 0

@@ -24,9 +24,9 @@ type Env struct {
 	Zone  *time.Location // the session's time zone
 	Form  Form           // how it has values written as texts
 	Asked *atomic.Bool   // set, if not nil, when an expression has asked for Now: its value does not hold for long
-	Work  *Work          // what evaluating it on cells takes; nil: it is not counted
+	Work  *Work          // what evaluating it on cells takes; nil means it is not counted
 
-	Literals *Literals // how the statement's own literals are read; nil: as all other texts
+	Literals *Literals // how the statement's own literals are read; nil means as all other texts
 }
 
 // Literals is how a statement's untyped literals become dates, times and intervals: by the settings, and at the moment,

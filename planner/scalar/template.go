@@ -108,15 +108,16 @@ func literal(s string, to *strings.Builder) string {
 	return s[min(i+1, len(s)):]
 }
 
-// finerFields are the fields that vary within a day, with the unit of date_trunc that fixes each; "": none does. Those
-// of the zone follow the clock's offset, which the wall clock's time does not tell.
+// finerFields are the fields that vary within a day, with the unit of date_trunc that fixes each; "" means none does.
+// Those of the zone follow the clock's offset, which the wall clock's time does not tell.
 var finerFields = map[string]string{
 	"HH": "hour", "HH12": "hour", "HH24": "hour", "AM": "hour", "PM": "hour", "A.M.": "hour", "P.M.": "hour",
 	"MI": "minute", "SS": "second", "SSSS": "second", "SSSSS": "second", "MS": "", "US": "", "TZ": "", "OF": "", "TZH": "", "TZM": "",
 	"FF1": "", "FF2": "", "FF3": "", "FF4": "", "FF5": "", "FF6": "",
 }
 
-// TemplateUnit is the unit of date_trunc within which to_char cannot change under this template; "": none is known.
+// TemplateUnit is the unit of date_trunc within which to_char cannot change under this template; "" means none is
+// known.
 func TemplateUnit(format string) string {
 	pieces, err := template(format)
 	if err != nil {
@@ -143,8 +144,8 @@ var comesRound = map[string]string{
 	"MI": "minute", "SS": "second", "D": "dow", "ID": "dow", "DAY": "dow", "DY": "dow",
 }
 
-// TemplateFields are the fields of a template as EXTRACT names what comes round with each; "": it does not, or is not
-// known to.
+// TemplateFields are the fields of a template as EXTRACT names what comes round with each; "" means it does not, or is
+// not known to.
 func TemplateFields(format string) (fields []string) {
 	pieces, err := template(format)
 	if err != nil {

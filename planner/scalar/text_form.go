@@ -46,7 +46,7 @@ func (env *Env) parseTime(t policy.Type, text string) (policy.Value, error) {
 	return env.Form.parseInterval(text)
 }
 
-// FormatText is described at ParseText.
+// FormatText: see ParseText.
 func (env Env) FormatText(t policy.Type, v policy.Value) string {
 	switch v := v.(type) {
 	case bool:
@@ -305,7 +305,7 @@ func shortest(v float64, bits int) string {
 	return text
 }
 
-// strictlyInside tells whether the decimal reads back as v and is not half-way to a neighbour.
+// strictlyInside reports whether the decimal reads back as v and is not half-way to a neighbour.
 func strictlyInside(v float64, decimal string, bits int) bool {
 	up, down := math.Nextafter(v, math.Inf(1)), math.Nextafter(v, math.Inf(-1))
 	if bits == 32 {

@@ -69,14 +69,14 @@ func (c *catalog) wanted(name string, in []policy.Type) *candidate {
 }
 
 // Common is the type to which values of several types are brought where they stand beside one another, in CASE, UNION
-// or an ARRAY; false: there is none.
+// or an ARRAY; false means there is none.
 func (env Env) Common(in ...policy.Type) (policy.Type, bool) {
 	t, clash := loadCatalog().commonOf(in)
 	return t, clash == 0
 }
 
 // generic finds what the any-types of a signature stand for: element where all such arguments are of one type, common
-// where they are brought to one. false: the arguments do not go together.
+// where they are brought to one. false means the arguments do not go together.
 func (c *catalog) generic(args, in []policy.Type) (element, common policy.Type, ok bool) {
 	element, common = policy.Unknown, policy.Unknown
 	var compatible []policy.Type

@@ -31,7 +31,7 @@ var DefaultLimits = Limits{Steps: 100_000_000, Bytes: 512 << 20}
 
 // Stop is why planning ends early.
 type Stop struct {
-	Cause error // the context's; nil: the limits
+	Cause error // the context's; nil means the limits
 	Bytes bool  // it is the bytes
 	Limit int64
 }
@@ -74,8 +74,8 @@ func (w *Work) stop() {
 	}
 }
 
-// Kept is what this planning has made under a name, nil: nothing. A statement that joins a public table nine times, or
-// is planned again for other parts of its cost, reads it once.
+// Kept is what this planning has made under a name, nil means nothing. A statement that joins a public table nine
+// times, or is planned again for other parts of its cost, reads it once.
 func (w *Work) Kept(name string) any {
 	if w == nil {
 		return nil

@@ -39,8 +39,8 @@ type affineReader struct {
 	zone  *time.Location
 }
 
-// of reads an expression; nil: it is something else, or its columns have no values in order, or it could be out of its
-// type's range for some values within the domains.
+// of reads an expression; nil means it is something else, or its columns have no values in order, or it could be out of
+// its type's range for some values within the domains.
 func (r affineReader) of(e *Expr) *Affine {
 	if e.read {
 		return e.affine
@@ -90,7 +90,7 @@ func (r affineReader) column(e *Expr) *Affine {
 	return &Affine{terms: []affineTerm{{at, big.NewRat(1, 1)}}, plus: new(big.Rat)}
 }
 
-// constantAffine reads a constant; nil: it is NULL, or no number and no time.
+// constantAffine reads a constant; nil means it is NULL, or no number and no time.
 func constantAffine(e *Expr) *Affine {
 	v, refusal := e.Value(nil)
 	if refusal != nil || v == nil || e.Type().Floating() {
@@ -130,8 +130,8 @@ func (r affineReader) cast(e *Expr) *Affine {
 	return nil
 }
 
-// asInstant is a day or a moment as a moment of another type; nil: what lies between them changes with the clock, or it
-// is none.
+// asInstant is a day or a moment as a moment of another type; nil means what lies between them changes with the clock,
+// or it is none.
 func (r affineReader) asInstant(f *Affine, from, to policy.Type) *Affine {
 	if from == policy.DateType {
 		f, from = f.scaled(big.NewRat(microsOfDay, 1)), policy.TimestampT

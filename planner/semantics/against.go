@@ -119,7 +119,7 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
-// together tells whether so many cells are looked at beside those of a side's column, or whether there is nothing to
+// together reports whether so many cells are looked at beside those of a side's column, or whether there is nothing to
 // compare with.
 func (l *Lowerer) together(cells int, other *Expr) bool {
 	c := l.Table.Columns[other.Cols[0]]
@@ -184,8 +184,8 @@ func (l *Lowerer) byShifts(e *Expr, at int) (t truth, ok bool, refusal *refuse.R
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
-// shiftsOf are by how much an expression is more than its column, and the cells where it is; nil: there are too many,
-// or it varies within a cell.
+// shiftsOf are by how much an expression is more than its column, and the cells where it is; nil means there are too
+// many, or it varies within a cell.
 func (l *Lowerer) shiftsOf(e *Expr, length int64) (shifts []int64, cells []SpansOf, refusal *refuse.Refusal) {
 	shifts = []int64{}
 	for cell := range l.each(l.thatMatter(e.Cols[0])) {

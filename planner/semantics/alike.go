@@ -45,7 +45,8 @@ type numbers struct {
 	count int // numbers are below it
 }
 
-// alike are the numbers of a column's cells for an expression over it alone; nil: it is to be evaluated cell by cell.
+// alike are the numbers of a column's cells for an expression over it alone; nil means it is to be evaluated cell by
+// cell.
 func (b *Box) alike(e *Expr, column int) *numbers {
 	c := b.Table.Columns[column]
 	if _, whole := c.Domain.Min.(int64); !whole || c.Open != nil || !c.Domain.Single() {
@@ -59,7 +60,7 @@ func (b *Box) alike(e *Expr, column int) *numbers {
 	return n
 }
 
-// read adds what an expression looks up; false: it reads the column otherwise, or there are too many numbers.
+// read adds what an expression looks up; false means it reads the column otherwise, or there are too many numbers.
 func (n *numbers) read(e *Expr, met map[string]bool) bool {
 	switch {
 	case e.IsConstant() || met[e.Canon]:
@@ -83,7 +84,7 @@ func (n *numbers) read(e *Expr, met map[string]bool) bool {
 	return len(e.Args) > 0
 }
 
-// looks adds one column of a public table, of which alone an expression is a function; false: there are too many
+// looks adds one column of a public table, of which alone an expression is a function; false means there are too many
 // numbers.
 func (n *numbers) looks(e *Expr, rows *derived.Keyed, column int, met map[string]bool) bool {
 	p := rows.Places(column)

@@ -112,7 +112,7 @@ func (b *Box) Steady(e *Expr) (policy.Value, *refuse.Refusal) {
 	return v, refusal
 }
 
-// IsWide tells whether an expression reads a column whose cell has several values.
+// IsWide reports whether an expression reads a column whose cell has several values.
 func (b *Box) IsWide(e *Expr) bool {
 	for _, c := range e.Cols {
 		if b.wide[c] {
@@ -224,7 +224,7 @@ func (b *Box) allSteady(list []*Expr) (bool, *refuse.Refusal) {
 	return true, nil
 }
 
-// granule is the unit within which EXTRACT or to_char cannot change, made once; nil: date_trunc has none.
+// granule is the unit within which EXTRACT or to_char cannot change, made once; nil means date_trunc has none.
 func (b *Box) granule(e *Expr) *Expr {
 	granule, known := b.granules[e]
 	if !known {
@@ -259,7 +259,7 @@ func (b *Box) steadyAtTurns(e *Expr, value policy.Value) bool {
 	return true
 }
 
-// Calm tells whether a monotone expression is monotone over all regular cells of its column.
+// Calm reports whether a monotone expression is monotone over all regular cells of its column.
 func (b *Box) Calm(e *Expr, column int) bool {
 	b.Set(column, b.Table.Columns[column].Domain.Regular-1)
 	high := b.High[column]

@@ -64,8 +64,8 @@ func (t *Translator) Filled(e *Expr) (*Expr, *refuse.Refusal) {
 	return Node(FormOther, "rpad", s, e.Pos, e, length), nil
 }
 
-// char reads a constant that is cast to char(n), which cuts it: 'gold  '::char(3) is 'gol'; nil: it is another cast.
-// (Of what is no constant, and where it may be shown, with its blanks, it is refused.)
+// char reads a constant that is cast to char(n), which cuts it: 'gold '::char(3) is 'gol'; nil means it is another
+// cast. (Of what is no constant, and where it may be shown, with its blanks, it is refused.)
 func (t *Translator) char(c *pg.TypeCast) *Expr {
 	name := strings.TrimPrefix(ast.TypeName(c.TypeName), "pg_catalog.")
 	s := c.Arg.GetAConst().GetSval()

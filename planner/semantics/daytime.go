@@ -40,7 +40,7 @@ func (t *Translator) dayTime(e, arg *Expr) *refuse.Refusal {
 // day.
 func isDayTime(e *Expr) bool { return e.within != nil || e.Type() == policy.TimeT && e.Monotone }
 
-// withinOf is the day within each of which op over its arguments is monotone; nil: it is in none.
+// withinOf is the day within each of which op over its arguments is monotone; nil means it is in none.
 func withinOf(op string, args []*Expr) *Expr {
 	if at, ok := varying(op, args); ok && at >= 0 {
 		return args[at].within
@@ -48,7 +48,8 @@ func withinOf(op string, args []*Expr) *Expr {
 	return nil
 }
 
-// steadyWithin tells whether the box lies in one day, throughout which no clock is set, and e is the same at both ends.
+// steadyWithin reports whether the box lies in one day, throughout which no clock is set, and e is the same at both
+// ends.
 func (b *Box) steadyWithin(e *Expr) (bool, *refuse.Refusal) {
 	if same, refusal := b.steady(e.within); !same || refusal != nil || !e.within.calm(b.Low, b.High) {
 		return false, refusal
@@ -70,8 +71,8 @@ type dividedCells struct {
 	cells   map[int64]SpansOf // by how far past their start they are divided
 }
 
-// add divides one cell, or moves the constant to its start where the policy has that; false: it cannot be said of the
-// column itself where the comparison changes.
+// add divides one cell, or moves the constant to its start where the policy has that; false means it cannot be said of
+// the column itself where the comparison changes.
 func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 	l, e := d.lowerer, d.compare
 	if e.Form != FormCompare {
@@ -159,7 +160,7 @@ func microsBetween(low, high policy.Value) int64 {
 	return to - from
 }
 
-// goesAlong tells whether e is so much later as its column is, as long as no clock is set: the column itself, or the
+// goesAlong reports whether e is so much later as its column is, as long as no clock is set: the column itself, or the
 // column in a zone.
 func goesAlong(e *Expr) bool {
 	switch {

@@ -50,13 +50,13 @@ type Expr struct {
 	Pos       int  // byte offset in the text, −1: unknown
 	Monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
 	clock     *clock
-	within    *Expr   // the day within each of which e is monotone; nil: it is in none (daytime.go)
+	within    *Expr   // the day within each of which e is monotone; nil means it is in none (daytime.go)
 	Parameter int     // number of a parameter that stands alone, else 0
 	Formula   bool    // it is the planner's own arithmetic over counters, an average's
-	Answered  bool    // it hangs on what is answered first (docs/adr/0117), which is not known when the statement is first planned
+	Answered  bool    // it depends on what is answered first (docs/adr/0117), which is not known when the statement is first planned
 	Awaited   bool    // it depends on what is not answered yet, for which a value stands
-	Nodes     int     // of its tree, for Work; 0: one
-	Looked    *Looked // what it looks up by its only argument; nil: it looks nothing up (alike.go)
+	Nodes     int     // of its tree, for Work; 0 means one
+	Looked    *Looked // what it looks up by its only argument; nil means it looks nothing up (alike.go)
 	affine    *Affine
 	read      bool // affine is what it is, over the table that it was made for
 }

@@ -250,7 +250,7 @@ func (b *Box) Middle(e *Expr) (*big.Rat, *refuse.Refusal) {
 	return v, nil
 }
 
-// First is the value of a number at the low end of the box; nil: NULL.
+// First is the value of a number at the low end of the box; nil means NULL.
 func (b *Box) First(e *Expr) (*big.Rat, *refuse.Refusal) {
 	low, refusal := e.Value(b.Low)
 	if refusal != nil || low == nil {

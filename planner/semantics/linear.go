@@ -14,7 +14,7 @@ const MaxTerms = 8
 // maxTermDecimals is how many digits after the point constants may have.
 const maxTermDecimals = 30
 
-// LinearOf reads an expression as a sum of products; nil: it is none, or too long.
+// LinearOf reads an expression as a sum of products; nil means it is none, or too long.
 func LinearOf(e *Expr) []Product {
 	if t := e.Type(); !Numeric(e) && t != policy.DateType {
 		return nil

@@ -152,7 +152,7 @@ func (t *Translator) besideArray(subject *Expr, args []*Expr, pos int) (*Expr, *
 // maxOperations bounds the elements of an array that are operated on one by one.
 const maxOperations = 256
 
-// elements are those of an array: constructed, a literal or a parameter; nil: the array is NULL.
+// elements are those of an array: constructed, a literal or a parameter; nil means the array is NULL.
 func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
 	if cast := array.GetTypeCast(); cast != nil && len(cast.TypeName.ArrayBounds) > 0 {
 		inner, first := cast.Arg, cast.TypeName
@@ -307,7 +307,7 @@ func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type
 	return args, nil
 }
 
-// parameterElements are those of an array that is a parameter; nil: it is NULL, or its value is not there yet.
+// parameterElements are those of an array that is a parameter; nil means it is NULL, or its value is not there yet.
 func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element policy.Type, pos int) ([]*Expr, *refuse.Refusal) {
 	n := int(p.Number)
 	list, r := t.Params.constant(n, t.Env, pos)

@@ -28,7 +28,7 @@ var granules = map[string]string{
 // finerThanHours are fields that no zone's clock keeps to steps of hours.
 var finerThanHours = []string{"minute", "second", "millisecond", "milliseconds", "microsecond", "microseconds", "epoch"}
 
-// isMonotone tells whether op over args is monotone in one column: at most one argument is not constant, and that one
+// isMonotone reports whether op over args is monotone in one column: at most one argument is not constant, and that one
 // is monotone.
 func isMonotone(op string, args []*Expr) bool {
 	at, ok := varying(op, args)
@@ -153,7 +153,7 @@ func typesOf(args []*Expr) []policy.Type {
 	return out
 }
 
-// keepsOrder tells whether adding a constant interval keeps the order of times: months do not, since they end on days
+// keepsOrder reports whether adding a constant interval keeps the order of times: months do not, since they end on days
 // of their own, and of instants in a zone days do not either.
 func keepsOrder(from, interval *Expr, zone *time.Location) bool {
 	if !interval.IsConstant() {
@@ -224,7 +224,7 @@ func (e *Expr) reads(session *time.Location) (zone *time.Location, known bool) {
 	return zone, known && !slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(finerThanHours, f) })
 }
 
-// calm tells whether e is monotone between two rows: no clock that it reads changes out of order between them.
+// calm reports whether e is monotone between two rows: no clock that it reads changes out of order between them.
 func (e *Expr) calm(low, high scalar.Row) bool {
 	for _, a := range e.Args {
 		if !a.calm(low, high) {
@@ -301,8 +301,8 @@ func before(turn policy.Value) policy.Value {
 	return policy.Timestamp(micros - 1)
 }
 
-// Parted tells whether an expression over one column of times, or of what lies between two, changes at both ends of the
-// box: none of its values in there is another box's too.
+// Parted reports whether an expression over one column of times, or of what lies between two, changes at both ends of
+// the box: none of its values in there is another box's too.
 func (b *Box) Parted(e *Expr) bool {
 	at := e.Cols[0]
 	d := b.Table.Columns[at].Domain
@@ -327,7 +327,7 @@ func momentBeside(v policy.Value, by int64) policy.Value {
 	return nil
 }
 
-// changes tells whether an expression over one column differs between two of its values.
+// changes reports whether an expression over one column differs between two of its values.
 func (b *Box) changes(e *Expr, from, to policy.Value) bool {
 	if from == nil || to == nil {
 		return false

@@ -33,7 +33,7 @@ func (b *Box) unknown(e *Expr) *refuse.Refusal {
 	return nil
 }
 
-// UnknownText refuses what hangs on values of an open column that nobody knows.
+// UnknownText refuses what depends on values of an open column that nobody knows.
 func UnknownText(c *policy.Column, pos int) *refuse.Refusal {
 	if c.Any {
 		return anyText.At(pos, c.Name)
@@ -41,14 +41,14 @@ func UnknownText(c *policy.Column, pos int) *refuse.Refusal {
 	return OpenColumn.At(pos, c.Name)
 }
 
-// Knows tells whether an expression is the same for all values of its open columns that nobody knows; a column itself
+// Knows reports whether an expression is the same for all values of its open columns that nobody knows; a column itself
 // is not.
 func (b *Box) Knows(e *Expr) bool {
 	var named []refuse.NamedValue
 	return e.Form != FormColumn && b.exact(e, &named)
 }
 
-// exact tells whether e is the same for all values that are not named.
+// exact reports whether e is the same for all values that are not named.
 func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
 	if !slices.ContainsFunc(e.Cols, func(i int) bool { return b.Table.Columns[i].Open != nil }) {
 		return true
@@ -83,7 +83,7 @@ func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
 	return false
 }
 
-// names tells whether e is a constant text, and notes one that has no cell.
+// names reports whether e is a constant text, and notes one that has no cell.
 func (b *Box) names(column, e *Expr, named *[]refuse.NamedValue) bool {
 	if !e.IsConstant() {
 		return false

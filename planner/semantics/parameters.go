@@ -11,7 +11,7 @@ import (
 // Parameters are the $n of one statement: constants of a plan, or types to be found.
 type Parameters struct {
 	Values     []policy.Value
-	Types      []policy.Type // as the client gave or Describe inferred them; 0: unknown
+	Types      []policy.Type // as the client gave or Describe inferred them; 0 means unknown
 	Describing bool          // values are not there: each parameter is a NULL whose type its surroundings tell
 	Seen       int
 }
@@ -82,7 +82,7 @@ func orUnknown(t policy.Type) policy.Type {
 	return t
 }
 
-// TypeOf is the type of a parameter; 0: nothing has said it yet.
+// TypeOf is the type of a parameter; 0 means nothing has said it yet.
 func (p *Parameters) TypeOf(n int) policy.Type {
 	if n >= 1 && n <= len(p.Types) {
 		return p.Types[n-1]

@@ -81,7 +81,7 @@ func (b *Box) Stretches(column int, exprs []*Expr, forced []int, moves bool) []S
 	return list
 }
 
-// unitOf is the length of a column's unit, in microseconds of time, or 1 of a number; 0: it has none.
+// unitOf is the length of a column's unit, in microseconds of time, or 1 of a number; 0 means it has none.
 func unitOf(t policy.Type) int64 {
 	switch {
 	case t == policy.DateType:
@@ -249,7 +249,7 @@ func (p *periods) moves(e *Expr) (along int64, ok bool) {
 	return 0, false
 }
 
-// fixed tells whether a zone's offset is one and the same for the times of an expression, but for changes that it
+// fixed reports whether a zone's offset is one and the same for the times of an expression, but for changes that it
 // notes: those of an instant that is the column itself.
 func (p *periods) fixed(zone *time.Location, of *Expr) bool {
 	if isFixed(zone) {

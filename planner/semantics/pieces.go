@@ -165,7 +165,7 @@ func (b *Box) setRun(column, from, to int) {
 	b.wide[column] = true
 }
 
-// valuesAt are the expressions' values at a cell's low end; nil: one has none.
+// valuesAt are the expressions' values at a cell's low end; nil means one has none.
 func (b *Box) valuesAt(column int, exprs []*Expr, cell int) []policy.Value {
 	b.Set(column, cell)
 	values := make([]policy.Value, len(exprs))

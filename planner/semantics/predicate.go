@@ -25,7 +25,7 @@ type Lowerer struct {
 	matter map[int]SpansOf // the cells of columns at which the condition that is lowered now can change a conjunction or disjunction around it; of other columns: all
 }
 
-// snaps tells whether bounds between two steps of a column move to the step.
+// snaps reports whether bounds between two steps of a column move to the step.
 func (l *Lowerer) snaps(c *policy.Column) bool {
 	return l.OffGrid == plans.OffGridSnap || l.OffGrid == plans.OffGridPolicy && c.Snap
 }
@@ -189,8 +189,8 @@ func uncast(e *Expr) *Expr {
 }
 
 // atMost is the largest value of a column's type that is no larger than a constant, and whether it is the constant
-// itself: 3 for 3.5 compared with an integer column, the day for a moment compared with a date. nil: there is none, or
-// it is not known.
+// itself: 3 for 3.5 compared with an integer column, the day for a moment compared with a date. nil means there is
+// none, or it is not known.
 func (l *Lowerer) atMost(c *policy.Column, constant *Expr) (v policy.Value, exact bool) {
 	floor := constant.Expr
 	if t := constant.Type(); c.Type.Integer() && (t == policy.NumericType || t.Floating()) {

@@ -18,7 +18,7 @@ import (
 const maxFactors = 3
 
 // moved is a column less a constant. Where it is NULL it counts as Fill less that constant, as in price -
-// coalesce(refund, 0); nil: all is NULL then.
+// coalesce(refund, 0); nil means all is NULL then.
 type moved struct {
 	Column int
 	By     *big.Rat
@@ -31,7 +31,7 @@ type Product struct {
 	Of    []moved
 }
 
-// ProductOf reads an expression as a product; nil: it is something else.
+// ProductOf reads an expression as a product; nil means it is something else.
 func ProductOf(e *Expr) *Product {
 	if e.IsConstant() {
 		if e.Parameter > 0 {
@@ -104,7 +104,7 @@ func Needed(list []Product) (columns []int, filled bool) {
 	return columns, filled
 }
 
-// plus adds a constant to a single moved column; nil: the sum is no product.
+// plus adds a constant to a single moved column; nil means the sum is no product.
 func (p *Product) plus(q *Product) *Product {
 	if len(p.Of) == 0 {
 		p, q = q, p

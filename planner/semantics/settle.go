@@ -81,7 +81,7 @@ func Elapsed(e *Expr) bool {
 	return e.Type() == policy.IntervalT && e.Op == "-" && !slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Type() == policy.IntervalT })
 }
 
-// column is the computed column of a sum, and what it is multiplied by; false: there is none.
+// column is the computed column of a sum, and what it is multiplied by; false means there is none.
 func (s *Settler) column(f *Affine) (at int, times *big.Rat, ok bool) {
 	sum, times, ok := f.whole(s.Rows.Own(), false)
 	if ok {
@@ -90,7 +90,7 @@ func (s *Settler) column(f *Affine) (at int, times *big.Rat, ok bool) {
 	return at, times, ok
 }
 
-// all settles a list, and tells whether that has changed it.
+// all settles a list, and reports whether that has changed it.
 func (s *Settler) all(list []*Expr) ([]*Expr, bool) {
 	if s == nil {
 		return list, false
@@ -103,7 +103,7 @@ func (s *Settler) all(list []*Expr) ([]*Expr, bool) {
 	return out, changed
 }
 
-// compared moves a comparison of sums over, into one of a computed column with a constant; nil: it is none.
+// compared moves a comparison of sums over, into one of a computed column with a constant; nil means it is none.
 func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	r := s.reader()
 	f, op := r.difference(t.Env, e)
@@ -128,8 +128,8 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	return out
 }
 
-// difference is the left side of a comparison less its right one, in one unit, and how it compares with 0; nil: it is
-// none of several columns, or the sides are of kinds that cannot be moved over.
+// difference is the left side of a comparison less its right one, in one unit, and how it compares with 0; nil means it
+// is none of several columns, or the sides are of kinds that cannot be moved over.
 func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
 	if len(e.Cols) < 2 || len(e.Args) != 2 {
 		return nil, ""

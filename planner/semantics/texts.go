@@ -19,7 +19,7 @@ import (
 // column of the rows' table: the first is a boolean, of the second the values that the statement names are known. From
 // there on they are columns like others.
 //
-// Claim: a row lies in exactly one cell of such a column, and which one it is hangs on that row alone. Neighbours: as
+// Claim: a row lies in exactly one cell of such a column, and which one it is depends on that row alone. Neighbours: as
 // of any column. Proof: a reading is a total function of one row's text (policy.Part); its values are false and true,
 // the numbers from 0 to what is read of a text, or texts, of which those that are not named are one cell; NULL is one
 // more. Limits: constants are the statement's, so that what is asked, what it costs and whether it is refused is
@@ -81,8 +81,8 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 	return out, nil
 }
 
-// coalesced is a function of coalesce(x, c), where x is a text that nobody declared and c a constant; nil: the function
-// is none of these, or its arguments are others. Of
+// coalesced is a function of coalesce(x, c), where x is a text that nobody declared and c a constant; nil means the
+// function is none of these, or its arguments are others. Of
 //
 //	coalesce(note, '') LIKE '%late%'  it is  coalesce(note LIKE '%late%', '' LIKE '%late%')
 //
@@ -137,12 +137,12 @@ func (t *Translator) coalesced(args []*Expr, of func(args []*Expr) (*Expr, *refu
 	return Node(FormOther, "coalesce", s, whole.Pos, first, second), nil
 }
 
-// anyCoalesces tells whether one of some arguments may be that.
+// anyCoalesces reports whether one of some arguments may be that.
 func (t *Translator) anyCoalesces(args []*Expr) bool {
 	return t.Texts != nil && slices.ContainsFunc(args, func(a *Expr) bool { return t.coalesces(bareText(a)) })
 }
 
-// coalesces tells whether e is coalesce(x, c) of such a text and a constant.
+// coalesces reports whether e is coalesce(x, c) of such a text and a constant.
 func (t *Translator) coalesces(e *Expr) bool {
 	if t.Texts == nil || e.Op != "coalesce" || len(e.Args) != 2 || e.Args[0].Form != FormColumn || !e.Args[1].IsConstant() {
 		return false

@@ -18,10 +18,10 @@ type Translator struct {
 	Env     scalar.Env
 	Params  *Parameters
 	Columns func(fields []string, pos int) (*Expr, *refuse.Refusal) // nil: no columns are in sight
-	Hook    func(n *pg.Node) (*Expr, *refuse.Refusal)               // tried first at each node; nil, nil: go on
+	Hook    func(n *pg.Node) (*Expr, *refuse.Refusal)               // tried first at each node; nil, nil means go on
 	Place   string                                                  // the clause, for messages
-	Texts   *Texts                                                  // what may be asked of texts that nobody declared; nil: nothing
-	Settler *Settler                                                // of sums of several columns; nil: none are
+	Texts   *Texts                                                  // what may be asked of texts that nobody declared; nil means nothing
+	Settler *Settler                                                // of sums of several columns; nil means none are
 	Holding []*pg.Node                                              // what must hold where a condition does: false there is as good as NULL
 }
 

@@ -25,7 +25,7 @@ const (
 // cluster is a set of requests over one table that one release answers.
 type cluster struct {
 	asks  []*workRequest
-	cells *linear.Query // of the release; nil: the only ask's own
+	cells *linear.Query // of the release; nil means the only ask's own
 	cube  mechanisms.Cube
 	work  int                    // cells that were looked at
 	ways  []mechanisms.Candidate // at the whole cost; the first one is taken

@@ -38,8 +38,8 @@ type workRow struct {
 	weight    float64
 }
 
-// wholly tells whether a request is about cells of the grid alone, in counts of rows: what releases of other cells can
-// answer.
+// wholly reports whether a request is about cells of the grid alone, in counts of rows: what releases of other cells
+// can answer.
 func (a *workRequest) wholly() bool {
 	if a.Table.Derived != nil || a.Table.Opened || a.PerGroup > 0 || a.Summed() != nil {
 		return false

@@ -17,7 +17,7 @@ type StepChoice struct {
 	Cells    int
 	RMSE     float64 // of all ranges over the column at the price, in rows
 	Rounding string  // the most that a bound between two steps moves, in the column's unit, in words
-	Rows     float64 // the same in rows where the policy's expected ones are spread evenly; 0: none, or it expects none
+	Rows     float64 // the same in rows where the policy's expected ones are spread evenly; 0 means none, or it expects none
 	Not      string  // why there is no such step
 }
 

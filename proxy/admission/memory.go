@@ -22,9 +22,9 @@ type memory struct {
 	percent int          // as the collector was told last: how much may be new, of what is in use
 	mu      sync.Mutex
 	running map[*work]bool
-	short   chan struct{} // closed when memory is no longer short; nil: it is not
+	short   chan struct{} // closed when memory is no longer short; nil means it is not
 	results int64         // bytes that are reserved for what the private database returns
-	given   chan struct{} // closed when some of them are given back; nil: nobody waits
+	given   chan struct{} // closed when some of them are given back; nil means nobody waits
 }
 
 // work is one part of a statement that is being planned or post-processed.
@@ -45,7 +45,7 @@ var ErrMemory = &pgerror.Failure{SQLState: "53200", Message: "out of memory: the
 	Hint: "Ask again later, or ask for less at once. What was paid for stays free."}
 
 // Bound is how many bytes of memory the process may take from now on. The collector keeps to it too, or to GOMEMLIMIT
-// where that is lower. It tells whether that is another bound than before.
+// where that is lower. It reports whether that is another bound than before.
 func (w *Workers) Bound(bytes int64) bool {
 	before := w.memory.limit.Swap(bytes)
 	if before == 0 {

@@ -14,7 +14,7 @@ import (
 // much as their times tell her.
 type Slots struct {
 	burst   time.Duration // a user may have the tokens of so much time at once
-	all     int           // slots of all users; 0: any number
+	all     int           // slots of all users; 0 means any number
 	mu      sync.Mutex
 	users   map[string]*userQueue
 	held    int
@@ -25,7 +25,7 @@ type Slots struct {
 // userQueue is one user's: how many slots she holds, and what waits for one, the oldest first.
 type userQueue struct {
 	held    int
-	most    int // slots that she may hold, as last said; 0: any number
+	most    int // slots that she may hold, as last said; 0 means any number
 	waiting []waiter
 	tokens  float64
 	counted time.Time // when her tokens were
@@ -53,7 +53,7 @@ func (s *Slots) of(user string) *userQueue {
 	return q
 }
 
-// TakeToken takes one of a user's tokens, of which so many come a second; rate 0: any number. It tells whether there
+// TakeToken takes one of a user's tokens, of which so many come a second; rate 0: any number. It reports whether there
 // was one.
 func (s *Slots) TakeToken(user string, rate int, now time.Time) bool {
 	if rate <= 0 {
@@ -84,8 +84,8 @@ func (s *Slots) share(most int) int {
 	return min(most, s.all-1)
 }
 
-// Wait waits until there is a slot for the user, who may hold so many (0: any number), or until ctx ends. She holds it
-// until done is called.
+// Wait waits until there is a slot for the user, who may hold so many (0 means any number), or until ctx ends. She
+// holds it until done is called.
 func (s *Slots) Wait(ctx context.Context, user string, most int) (done func(), err error) {
 	done = func() { s.free(user) }
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func SpareThreads() {
 }
 
 // NewWorkers makes the slots for one process, whose sandbox runs so many queries at a time, and its private database so
-// many, 0: any number.
+// many, 0 means any number.
 func NewWorkers(children, queries int) *Workers {
 	return &Workers{planning: sharedSlots(4 * processors), short: sharedSlots(2 * processors), sandbox: sharedSlots(children),
 		draws: sharedSlots(4 * processors), database: sharedSlots(queries), timetable: sharedSlots(backend.AdmittedPerSlot * queries),
@@ -202,7 +202,7 @@ func OnGrid(step time.Duration, done func()) func(last time.Time) {
 }
 
 // Keep counts what a user's sessions keep between statements, or until a client has read it, and refuses what is more
-// than most bytes together; 0: any number. What is given up is counted by as many bytes below nothing.
+// than most bytes together; 0 means any number. What is given up is counted by as many bytes below nothing.
 func (w *Workers) Keep(user string, bytes, most int64) error { return w.kept.add(user, bytes, most) }
 
 // Reserve takes memory for results of the private database, before anything is charged for them.
@@ -220,7 +220,7 @@ type kept struct {
 	users map[string]int64
 }
 
-// add counts what a session is about to keep, and tells whether it may. most 0: any amount.
+// add counts what a session is about to keep, and reports whether it may. most 0: any amount.
 func (k *kept) add(user string, bytes, most int64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -198,7 +198,7 @@ func (s *Charset) rewritten(dst []byte, from int) ([]byte, error) {
 	return append(dst[:from], out...), nil
 }
 
-// textual tells whether the binary form of a type is text.
+// textual reports whether the binary form of a type is text.
 func textual(t policy.Type) bool {
 	switch t {
 	case policy.Text, policy.Varchar, policy.Unknown, oidName, policy.Bpchar, oidJSON, oidJSONB, oidXML, oidNodeTree:

@@ -107,7 +107,7 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 // the statement as 'NaN'::numeric would, so that a PostgreSQL sandbox reads it as PostgreSQL does, and what would
 // compare a private column with it is refused.
 
-// unbounded is such a value as PostgreSQL writes it; empty: the text is none.
+// unbounded is such a value as PostgreSQL writes it; empty means the text is none.
 func unbounded(s string) string {
 	switch strings.ToLower(strings.Trim(s, " \t\n\r\f\v")) {
 	case "nan":
@@ -120,7 +120,7 @@ func unbounded(s string) string {
 	return ""
 }
 
-// special tells whether an element of a list is one.
+// special reports whether an element of a list is one.
 func special(element policy.Type, v policy.Value) bool {
 	_, text := v.(string)
 	return text && element == policy.NumericType

@@ -25,7 +25,7 @@ func newDirectory(l *policy.LDAP) *directory {
 	return &directory{l}
 }
 
-// bind tells whether a password is that of an identity; an error says that the directory did not say either. A bind
+// bind reports whether a password is that of an identity; an error says that the directory did not say either. A bind
 // with an empty password is an anonymous one, which directories accept (RFC 4513, 5.1.2): it is wrong here, and not
 // sent.
 func (d *directory) bind(ctx context.Context, identity, password string) (bool, error) {

@@ -17,7 +17,7 @@ type Opening struct {
 	askedGSS bool
 }
 
-// Secure tells whether TLS runs.
+// Secure reports whether TLS runs.
 func (o *Opening) Secure() bool { return o.secure != nil }
 
 // Next returns the packet that opens a session, or a cancel request.

@@ -17,8 +17,8 @@ type Failure struct {
 	Message  string
 	Detail   string
 	Hint     string
-	Position int    // 1-based character in the message's text, 0: none
-	Routine  string // of PostgreSQL, by which drivers know some errors; empty: none
+	Position int    // 1-based character in the message's text, 0 means none
+	Routine  string // of PostgreSQL, by which drivers know some errors; empty means none
 	Logged   bool   // the operator's log has more of it
 }
 

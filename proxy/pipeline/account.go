@@ -210,14 +210,14 @@ func decimalValue(text string) policy.Value {
 // Last is what is known of an answer beside its rows.
 type Last struct {
 	cost       privacy.Cost
-	balance    *ledger.Balance // after it; nil: it was free
+	balance    *ledger.Balance // after it; nil means it was free
 	error      width           // the largest half-width that the notice tells
 	known      bool            // there is one, of the columns themselves
 	confidence float64
 	notice     Notice
 }
 
-// lastOf is what dp.last shows of an answer; nil: its notice says nothing.
+// lastOf is what dp.last shows of an answer; nil means its notice says nothing.
 func (a *account) lastOf(ctx context.Context, x *execution, p compiled, bought purchase, told []Notice) *Last {
 	if len(told) == 0 || x.Dataset == nil {
 		return nil

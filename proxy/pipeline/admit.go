@@ -36,8 +36,8 @@ type database struct {
 type grants struct {
 	mu       sync.Mutex
 	holders  int                  // what goes on of the statement
-	user     func()               // gives its user's slot back; nil: it has none
-	database func(last time.Time) // gives the database's slot back; nil: it has none
+	user     func()               // gives its user's slot back; nil means it has none
+	database func(last time.Time) // gives the database's slot back; nil means it has none
 	last     time.Time            // when its last query returned
 	asOf     int64                // of the rows that its queries read
 	bytes    int64                // that are reserved for its results
@@ -219,7 +219,7 @@ func (d *database) recovered(ctx context.Context, err *error) {
 	}
 }
 
-// runs tells whether what is bought of a plan runs queries: all but what refines a release that is held.
+// runs reports whether what is bought of a plan runs queries: all but what refines a release that is held.
 func (r *releases) runs(plan *plans.Plan, wanted []int) bool {
 	return r.behind(plan) || slices.ContainsFunc(wanted, func(i int) bool { return plan.Measures[i].Reads() != plans.Never })
 }

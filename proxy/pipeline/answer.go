@@ -142,14 +142,14 @@ func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled)
 	return result, nil
 }
 
-// needsRows tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own
-// history and what she was told.
+// needsRows reports whether private rows are read for a plan, or what was kept of them: a function of the policy, her
+// own history and what she was told.
 func (a *Answerer) needsRows(plan *plans.Plan) bool {
 	return len(plan.Finds) > 0 || isOnline(plan) || a.releases.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held }) ||
 		slices.ContainsFunc(plan.Inner, func(in *plans.Inner) bool { return a.needsRows(in.Plan) })
 }
 
-// inForce tells whether the session's policy is still the ledger's. Another proxy may have put another one in force:
+// inForce reports whether the session's policy is still the ledger's. Another proxy may have put another one in force:
 // under this one nothing is charged any more, and what was paid before reads no rows.
 func (a *Answerer) inForce(s *Session) bool {
 	digest, ruled := a.ledger.Policy()

@@ -25,7 +25,7 @@ import (
 // what it would be one after the other.
 //
 // Claim. On a grid (ADRs 36 and 45) the times tell no more of the rows than one after the other. Proof. How many run
-// beside the first hangs on the plan and on which slots are free, which become free at public moments. Each query is
+// beside the first depends on the plan and on which slots are free, which become free at public moments. Each query is
 // admitted to the timetable by itself, so that its turn still comes within three steps, and returns at a public moment
 // since its turn; the first to be drawn waits for the first query, and so on, so that what follows begins at the
 // largest of some public moments.

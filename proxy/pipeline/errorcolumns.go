@@ -27,8 +27,8 @@ const (
 	mostRedraws  = 2000
 )
 
-// redrawsFor is the number of redraws for a share of the values, so that each end leaves one out at least; 0: it would
-// be too many, and the bounds are NULL.
+// redrawsFor is the number of redraws for a share of the values, so that each end leaves one out at least; 0 means it
+// would be too many, and the bounds are NULL.
 func redrawsFor(share float64) int {
 	n := math.Ceil(2/(1-share)-1e-9) - 1
 	if !(n <= mostRedraws) {

@@ -20,9 +20,9 @@ import (
 // what admission has granted for the average serves the count as well.
 type execution struct {
 	*Session
-	text     string // of the statement, for the operator; empty: it is none
+	text     string // of the statement, for the operator; empty means it is none
 	prior    prior
-	since    int64 // the first number of a release that it was not planned by; 0: that is not known
+	since    int64 // the first number of a release that it was not planned by; 0 means that is not known
 	token    bool  // it has had its user's token of purchases
 	admitted grants
 	failing  time.Time // since when the ledger does not save what was drawn; of the goroutine that draws

@@ -459,7 +459,7 @@ func argumentsText(args []any) string {
 	return strings.Join(texts, ", ")
 }
 
-// weighted tells whether a strategy observes more than plain sums of cells.
+// weighted reports whether a strategy observes more than plain sums of cells.
 func weighted(y mechanisms.Strategy) bool {
 	return y.Kind > mechanisms.Tree || y.Weights != nil
 }

@@ -61,8 +61,8 @@ func (h *heldIndex) of(releases []ledger.Release) *reuse.Index {
 	return next.inventory
 }
 
-// hasGrown tells whether a list is another with more behind it, as the ledger makes it of what is bought: for all else
-// it makes a new one.
+// hasGrown reports whether a list is another with more behind it, as the ledger makes it of what is bought: for all
+// else it makes a new one.
 func hasGrown(before, now []ledger.Release) bool {
 	return len(before) > 0 && len(before) <= len(now) && &before[0] == &now[0]
 }
@@ -81,7 +81,7 @@ func sameList[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// isPrefix tells whether a list begins with the releases of another.
+// isPrefix reports whether a list begins with the releases of another.
 func isPrefix(a, b []ledger.Release) bool {
 	if len(a) > len(b) {
 		return false

@@ -21,7 +21,7 @@ import (
 type lookup struct {
 	lifted    parse.Lifted
 	held      []ledger.Release
-	statement []byte // the key of its text, without what a template leaves open; nil: nothing is kept of it
+	statement []byte // the key of its text, without what a template leaves open; nil means nothing is kept of it
 	values    []byte // the key of its parameters, or of the numbers that were lifted out of it
 	valued    bool   // it has one: answers to parameters of rare types are not kept
 	template  *planner.Template
@@ -46,7 +46,7 @@ func (a *Answerer) lookUp(s *Session, stmt parse.Statement, params []policy.Valu
 
 // appendStatement adds what an answer depends on besides the policy, the holdings and the values of parameters: what is
 // asked of which dataset, with which types of parameters and settings, its literals read how, over which copies of the
-// public tables. When they were read is left out: what hangs on the time is not kept.
+// public tables. When they were read is left out: what depends on the time is not kept.
 func appendStatement(b []byte, s *Session, asked string, stmt *parse.Statement, copies int64) []byte {
 	types := stmt.ParamTypes
 	text := func(t string) {
@@ -94,7 +94,7 @@ func flag(on bool) byte {
 	return 0
 }
 
-// appendValues adds the values of parameters; false: some are of rare types.
+// appendValues adds the values of parameters; false means some are of rare types.
 func appendValues(b []byte, values []policy.Value) (with []byte, ok bool) {
 	for _, v := range values {
 		switch v := v.(type) {
@@ -157,7 +157,7 @@ func (a *Answerer) quickly(l *lookup) *plans.Plan {
 	return p
 }
 
-// undescribed tells whether the planner finds a release by its digest alone, which a template does not look for.
+// undescribed reports whether the planner finds a release by its digest alone, which a template does not look for.
 func undescribed(r ledger.Release) bool {
 	return len(r.Item.Described) == 0 || r.Item.Described[0] != plans.DescribedVersion
 }

@@ -40,7 +40,7 @@ func runWidth(plan *plans.Plan, run *plans.Run, confidence mechanisms.Confidence
 	return plan.WidestError(run, confidence).HalfWidth
 }
 
-// readsFrom tells whether a run is read from a measure.
+// readsFrom reports whether a run is read from a measure.
 func readsFrom(run *plans.Run, measure int) bool {
 	if run.Mix == nil {
 		return run.Measure == measure

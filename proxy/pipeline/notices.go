@@ -75,7 +75,7 @@ func (r *reader) dated(ctx context.Context, s *Session, plan *plans.Plan, ids []
 	return out
 }
 
-// dateOf writes the moment of a snapshot; 0: nothing.
+// dateOf writes the moment of a snapshot; 0 means nothing.
 func dateOf(asOf int64) string {
 	if asOf == 0 {
 		return ""
@@ -229,7 +229,7 @@ func errorText(plan *plans.Plan) string {
 	}
 }
 
-// halfWidths are the least and the largest half-width of a plan's columns; false: none is known by constants.
+// halfWidths are the least and the largest half-width of a plan's columns; false means none is known by constants.
 func halfWidths(plan *plans.Plan) (low, high width, ok bool) {
 	for _, c := range plan.Columns {
 		own, known := widthOf(c)
@@ -335,7 +335,7 @@ func mostlyNoise(plan *plans.Plan, rows sandbox.Rows) string {
 	return told
 }
 
-// middle is the median of the sizes of a column's values; false: it has no numbers.
+// middle is the median of the sizes of a column's values; false means it has no numbers.
 func middle(rows [][]policy.Value, column int) (median width, ok bool) {
 	sizes := make([]width, 0, 8)
 	for _, row := range rows {

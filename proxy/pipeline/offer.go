@@ -34,7 +34,7 @@ type Estimate struct {
 type Offer struct {
 	Plan      *plans.Plan
 	Error     string   // of the counts in the answer, in words
-	HalfWidth *big.Rat // the largest of a column, in its own unit; nil: none is known by constants
+	HalfWidth *big.Rat // the largest of a column, in its own unit; nil means none is known by constants
 	Leaves    []OfferedLeaf
 }
 

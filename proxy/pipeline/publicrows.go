@@ -25,7 +25,7 @@ type publicCopy struct {
 	made    map[string]any
 }
 
-// holds tells whether the rows have just a table's columns, in its order: a session may still ask under a policy in
+// holds reports whether the rows have just a table's columns, in its order: a session may still ask under a policy in
 // which a table of this name has others.
 func (c publicCopy) holds(t *policy.Table) bool {
 	return slices.EqualFunc(c.columns, t.Columns, func(a, b *policy.Column) bool {

@@ -201,8 +201,8 @@ func (b *buyer) drawAll(ctx context.Context, x *execution, plan *plans.Plan, que
 }
 
 // audit tells the operator's log what was charged, to whom, for what kind of thing over which tables: nothing of the
-// statement, whose words are hers, and nothing that hangs on rows. The ledger has the same for good; the log is for who
-// follows it as it happens.
+// statement, whose words are hers, and nothing that depends on rows. The ledger has the same for good; the log is for
+// who follows it as it happens.
 func (b *buyer) audit(ctx context.Context, s *Session, plan *plans.Plan, wanted []int, p purchase) {
 	var kinds, tables []string
 	var releases []int64

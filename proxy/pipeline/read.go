@@ -166,7 +166,7 @@ type reading struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
 	rows     privacy.Released[[]int32] // of made-up rows: their cells
-	asOf     int64                     // of the rows that it was drawn from; 0: they were read live
+	asOf     int64                     // of the rows that it was drawn from; 0 means they were read live
 }
 
 // estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
@@ -185,7 +185,7 @@ type readingKey struct {
 // maxCachedCells bounds the cache: eight bytes a cell, some 100 MB.
 const maxCachedCells = 1 << 23
 
-// kept tells whether a release is read already.
+// kept reports whether a release is read already.
 func (c *estimateCache) kept(id int64) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

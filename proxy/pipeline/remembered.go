@@ -54,7 +54,7 @@ func cellsOf(values []byte, r Result) int {
 	return 8 + len(values)/8 + len(rows.Data)*len(rows.Columns)
 }
 
-// repeatable tells whether an answer is worth keeping: it was free, made in Go, and does not depend on the time.
+// repeatable reports whether an answer is worth keeping: it was free, made in Go, and does not depend on the time.
 func repeatable(plan *plans.Plan, bought purchase) bool {
 	if plan.Outer.Direct == nil || isOnline(plan) || len(plan.Measures) == 0 || !bought.charged.IsZero() || !plan.Timeless() {
 		return false
@@ -120,7 +120,7 @@ func (m *remembered) keep(s *Session, l *lookup, size int, put func(*ofStatement
 	own.size += size
 }
 
-// meets tells whether a question has been asked lately, and notes that it has. It is wrong of a few, which costs time
+// meets reports whether a question has been asked lately, and notes that it has. It is wrong of a few, which costs time
 // alone.
 func (m *remembered) meets(s *Session, l *lookup) bool {
 	m.mu.RLock()

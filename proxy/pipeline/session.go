@@ -13,7 +13,7 @@ type Result struct {
 	Rows    privacy.Released[sandbox.Rows]
 	Tag     string // "SELECT", "EXPLAIN" or "SHOW"; the session adds the row count to SELECT
 	Notices []Notice
-	Last    *Last // what dp.last shows of it; nil: what it shows stays
+	Last    *Last // what dp.last shows of it; nil means what it shows stays
 
 	repeatable bool // the same again would be the same: see repeatable
 	quick      bool // and is made anew in microseconds
@@ -41,12 +41,12 @@ type Session struct {
 	Prepared []*sandbox.Prepared
 	Listed   func() []plans.Variable // for pg_settings
 	Clients  func() []sandbox.Client // the sessions of the user, for pg_stat_activity
-	Last     func() *Last            // what dp.last shows, nil before the first answer; nil: nothing ever
+	Last     func() *Last            // what dp.last shows, nil before the first answer; nil means nothing ever
 }
 
 // Settings are the session's variables.
 type Settings struct {
 	plans.Settings                   // the dp.* variables, search path and time zone, typed
-	MaxCost        *privacy.Rho      // dp.max_cost; nil: off
+	MaxCost        *privacy.Rho      // dp.max_cost; nil means off
 	Variables      map[string]string // every variable by lower-case name, for current_setting()
 }

@@ -17,7 +17,7 @@ type width struct {
 	off  *big.Rat // nil: rows
 }
 
-// widthOf is a column's half-width; false: it is computed otherwise than by constants.
+// widthOf is a column's half-width; false means it is computed otherwise than by constants.
 func widthOf(c plans.OutColumn) (w width, ok bool) {
 	if c.Error != nil {
 		return width{rows: c.Error.HalfWidth}, true

@@ -54,7 +54,7 @@ func Unknown(name string, readable ...string) *pgerror.Failure {
 	return f.WithHint("There are dp.epsilon, dp.delta, dp.max_error, dp.max_cost, dp.confidence, dp.error_columns, dp.alarms, dp.release, dp.offgrid, dp.probes and dp.dialect.")
 }
 
-// Shows tells whether SHOW of a name is answered, or refused, here: all but the dp.* names that are no variables.
+// Shows reports whether SHOW of a name is answered, or refused, here: all but the dp.* names that are no variables.
 func Shows(name string) bool {
 	low := strings.ToLower(name)
 	return !strings.HasPrefix(low, "dp.") || known[low] != nil || laterVariables[low]

@@ -243,7 +243,7 @@ func (s *Settings) Set(name, value string, local bool) *pgerror.Failure {
 	return nil
 }
 
-// Scoped tells whether the policy lets a variable hold until the end of the transaction only: a pooler hands the
+// Scoped reports whether the policy lets a variable hold until the end of the transaction only: a pooler hands the
 // session to the next client then, who must not pay by what this one has set.
 func (s *Settings) Scoped(name string) bool {
 	return s.scoped && strings.HasPrefix(strings.ToLower(name), "dp.")

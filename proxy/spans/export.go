@@ -30,7 +30,7 @@ import (
 
 // New is a recorder as OpenTelemetry's environment variables say: OTEL_EXPORTER_OTLP_ENDPOINT (or …_TRACES_ENDPOINT),
 // _HEADERS, _TIMEOUT, _CERTIFICATE and _PROTOCOL, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and
-// OTEL_BSP_…. nil: OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER=none.
+// OTEL_BSP_…. nil means OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER=none.
 func New(ctx context.Context, log *slog.Logger) (*Recorder, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
@@ -118,7 +118,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// ExportSpans is described at sdk.SpanExporter. A collector that is away is told of once, until it is back: nothing
+// ExportSpans: see sdk.SpanExporter. A collector that is away is told of once, until it is back: nothing
 // waits for it.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	text, err := json.Marshal(written(spans))
@@ -134,7 +134,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	return nil
 }
 
-// Shutdown is described at sdk.SpanExporter.
+// Shutdown: see sdk.SpanExporter.
 func (e *exporter) Shutdown(context.Context) error {
 	e.client.CloseIdleConnections()
 	return nil

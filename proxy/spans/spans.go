@@ -4,7 +4,7 @@
 // statement (package request), its dataset, the kind and table of a measure, the SQLSTATE of how it ended. No word of a
 // statement, no parameter, no name of a user, no answer, no number of rows: there is no function here that takes one.
 //
-// Limits. When a leaf ended hangs on rows, so spans are no release: who reads them stands where root of the proxy's
+// Limits. When a leaf ended depends on rows, so spans are no release: who reads them stands where root of the proxy's
 // host stands, who may look at its clock (README's assumptions). They are off unless the policy says `server.spans:
 // true`, and no client is sent anything by them (ADR 142).
 //

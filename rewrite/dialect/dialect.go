@@ -80,8 +80,8 @@ type Words struct {
 
 	// What is asked of texts.
 	Trimmed string // a text %2 without the spaces at its beginning, or its end: function %1 is ltrim, or rtrim
-	Find    string // the place of the first text %2 in a text %1, from 1 on; 0: it is not there
-	Like    string // whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty; empty: Regular says it
+	Find    string // the place of the first text %2 in a text %1, from 1 on; 0 means it is not there
+	Like    string // whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty; empty means Regular says it
 	Regular string // whether all of a text %1 is what a regular expression %2 of characters, . and .* says, in time linear in the text
 	Atomic  bool   // Regular tries again what could be matched otherwise: what stands between two .* is written so that it is found once and for all
 
@@ -215,7 +215,7 @@ func (w *Words) QuoteAs(name string) string {
 	return w.Quote + strings.ReplaceAll(name, w.Quote, w.Quote+w.Quote) + w.Quote
 }
 
-// TextKeys tells whether joins compare keys as texts.
+// TextKeys reports whether joins compare keys as texts.
 func (w *Words) TextKeys() bool { return w.Key != "%1" }
 
 // QuoteName writes an identifier, alike in the sandboxes' dialects: O"Hara is "O""Hara". Whether the name may be one is

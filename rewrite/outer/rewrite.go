@@ -135,7 +135,7 @@ func (t *writer) table(v *pg.RangeVar) {
 	t.reads(v.Relname)
 }
 
-// expressed tells whether a relation is read from a table expression.
+// expressed reports whether a relation is read from a table expression.
 func (t *writer) expressed(schema, name string) bool {
 	return pgcatalog.Overlaid(schema, name) || slices.Contains(t.apart, schema+"."+name)
 }

@@ -27,7 +27,7 @@ func Recorded(t testing.TB, name string) []string {
 	return out
 }
 
-// CatalogOnly tells whether a text is one SELECT without parameters that names no table of the recording's own.
+// CatalogOnly reports whether a text is one SELECT without parameters that names no table of the recording's own.
 func CatalogOnly(text string) bool {
 	tree, err := pg.Parse(text)
 	if err != nil || len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil || strings.Contains(text, "$1") {

@@ -73,7 +73,7 @@ func sameFields(a, b *table) bool {
 	return true
 }
 
-// alterable tells whether dropping columns, changing types and adding columns at the end leads to the wanted order.
+// alterable reports whether dropping columns, changing types and adding columns at the end leads to the wanted order.
 func (s *step) alterable(have, want *table) bool {
 	if strings.HasPrefix(have.comment, catalog.PublicComment) {
 		return false // its rows are copied anew anyway

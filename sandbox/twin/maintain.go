@@ -225,8 +225,8 @@ func (t *engine) copyIn(ctx context.Context, database string, public sandbox.Tab
 var errThere = errors.New("twin: these rows are there")
 
 // thereSQL compares what a transaction has inserted with what was there before, by the number of rows and a hash of
-// them that hangs on no order, and returns the mark of that which is to stay. A copy is marked by the transaction that
-// wrote it, which all its rows name (xmin); one without rows, by no text.
+// them that depends on no order, and returns the mark of that which is to stay. A copy is marked by the transaction
+// that wrote it, which all its rows name (xmin); one without rows, by no text.
 const thereSQL = `SELECT s.there, CASE WHEN s.there THEN s.mark WHEN $1::pg_catalog.int8 = 0 THEN '' ELSE pg_catalog.pg_current_xact_id()::pg_catalog.xid::pg_catalog.text END FROM (
   SELECT pg_catalog.count(*) FILTER (WHERE r.own) = pg_catalog.count(*) FILTER (WHERE NOT r.own) AND pg_catalog.sum(r.hash) FILTER (WHERE r.own) IS NOT DISTINCT FROM pg_catalog.sum(r.hash) FILTER (WHERE NOT r.own)
     AND pg_catalog.count(DISTINCT r.mark) FILTER (WHERE NOT r.own) < 2 AS there, COALESCE(pg_catalog.min(r.mark) FILTER (WHERE NOT r.own), '') AS mark

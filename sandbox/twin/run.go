@@ -29,7 +29,7 @@ type run struct {
 	maxBytes int
 	time     time.Duration // after which the server itself ends the query
 	zone     *time.Location
-	theirs   string // tells whether what was read are another proxy's copies; empty: no copies are read
+	theirs   string // reports whether what was read are another proxy's copies; empty means no copies are read
 }
 
 // maxMessage bounds one message of the server, and so one row.

@@ -114,7 +114,7 @@ func TestCopiesOfAnotherProxy(t *testing.T) {
 	const anew = "ALTER TABLE lookup.codes RENAME TO old; CREATE TABLE lookup.codes (code text, weight numeric); GRANT SELECT ON lookup.codes TO another_session; ALTER TABLE lookup.codes OWNER TO " + sandboxtest.Owner + "; "
 	for name, c := range map[string]struct {
 		mine    sandbox.Table
-		other   sandbox.Table // which the other proxy loads; none: it does not
+		other   sandbox.Table // which the other proxy loads; none means it does not
 		between string        // what is done to the twin while the query waits
 		form    string        // extra_float_digits of the session: not the usual way
 		want    []policy.Value

@@ -195,8 +195,8 @@ func (t *engine) change() (done func()) {
 	}
 }
 
-// holds tells whether the twin's own copies are these, as far as this proxy knows, and nothing changes, as of that many
-// changes; and how they are marked.
+// holds reports whether the twin's own copies are these, as far as this proxy knows, and nothing changes, as of that
+// many changes; and how they are marked.
 func (t *engine) holds(dataset string, public []sandbox.Table) (own []copied, ok bool, changes int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -173,10 +173,10 @@ func (d *dashboard) spent(user string) string {
 // release cost, for each of two analysts, and for the cap once; and the errors are those that were told. A dashboard
 // that is refreshed afresh has a thousandth of the cost for each day. The roots of the mean squared errors of the sum
 // so far and of months are expected at 62 and 44, with ρ at 13.2 and 12.4, and a little nearer as no day counts less
-// than nothing. They hang on few draws: the most is Chernoff's bound of the squares of normal noise, passed once in a
-// million runs, the least a quarter below the other bound. Those of single days, 12.7 and 7.3 in many runs, hang on all
-// draws, with standard deviations of 0.5 and 0.2 by simulation: noise a third too small or half too large shows there,
-// and by chance at 5.5 of these.
+// than nothing. They depend on few draws: the most is Chernoff's bound of the squares of normal noise, passed once in a
+// million runs, the least a quarter below the other bound. Those of single days, 12.7 and 7.3 in many runs, depend on
+// all draws, with standard deviations of 0.5 and 0.2 by simulation: noise a third too small or half too large shows
+// there, and by chance at 5.5 of these.
 func TestDashboardOfThreeYears(t *testing.T) {
 	kit.Beside(t)
 	for accountant, c := range map[string]struct {

@@ -73,7 +73,7 @@ func TestChartsTellTheTruth(t *testing.T) {
 }
 
 // TestFewDifferentValues: the number of few declared values is that of those with many rows, at an ε at which their
-// number itself would be lost; a value of one row is not among them, and nothing tells whether it has that row.
+// number itself would be lost; a value of one row is not among them, and nothing reports whether it has that row.
 func TestFewDifferentValues(t *testing.T) {
 	kit.Beside(t)
 	var heard [2][]string

@@ -68,7 +68,7 @@ func guessesHeld(t *testing.T, what string, right float64, guesses int, epsilon 
 	return most
 }
 
-// differencingPairs are pairs of questions of which the difference, or the sum, tells whether number 7 is there:
+// differencingPairs are pairs of questions of which the difference, or the sum, reports whether number 7 is there:
 // trackers by AND, OR, NOT and a join. shift is by how much she moves each of the answers.
 var differencingPairs = []struct {
 	name     string
@@ -147,9 +147,9 @@ func rawDifferences(t *testing.T, with, without kit.Side) float64 {
 	return float64(right) / float64(len(differencingPairs))
 }
 
-// TestT66Clones are the two attacks on noise that hangs on the question: the same set of people by many conditions that
-// change nothing, whose mean would lose the noise; and pairs of which one holds a condition on the attribute that she
-// alone has, whose differences would show her by their spread. All at ε 1 together, the guess the likelier side.
+// TestT66Clones are the two attacks on noise that depends on the question: the same set of people by many conditions
+// that change nothing, whose mean would lose the noise; and pairs of which one holds a condition on the attribute that
+// she alone has, whose differences would show her by their spread. All at ε 1 together, the guess the likelier side.
 func TestT66Clones(t *testing.T) {
 	kit.Beside(t)
 	const clones = 10
@@ -206,7 +206,7 @@ func drawnFrom(p *kit.Program, first, n int, probes []kit.Probe) ([][]float64, e
 	return numbers, nil
 }
 
-// spread holds that a question asked by several users has independent noise: noise that hangs on the question, or on
+// spread holds that a question asked by several users has independent noise: noise that depends on the question, or on
 // the set of people that it counts, would give the same answer twice.
 func spread(t *testing.T, with, without *kit.Program, n int) {
 	t.Helper()

@@ -237,8 +237,8 @@ func TestRule15LimitedRowsAreRefused(t *testing.T) {
 	}
 }
 
-// startsAnyhow tells whether serve starts on a policy that it should refuse: whether it does anything but end, and say
-// why.
+// startsAnyhow reports whether serve starts on a policy that it should refuse: whether it does anything but end, and
+// say why.
 func startsAnyhow(t *testing.T, path string) bool {
 	t.Helper()
 	p := &kit.Program{T: t, Policy: path, Args: []string{"serve", "--policy", path}}

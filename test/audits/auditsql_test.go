@@ -12,7 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// is tells whether a cell of an answer is some text.
+// is reports whether a cell of an answer is some text.
 func is(row, column int, text string) func(rows [][]string) float64 {
 	return func(rows [][]string) float64 {
 		if row < len(rows) && rows[row][column] == text {

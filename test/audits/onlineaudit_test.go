@@ -15,7 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// adaptively opens an online release so often, over the fixture without a person (0: with all), asks what the last
+// adaptively opens an online release so often, over the fixture without a person (0 means with all), asks what the last
 // answer suggests, and returns a number that tells the whole transcript coarsely. Between two sessions the release is
 // revoked.
 func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {

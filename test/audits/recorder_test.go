@@ -139,7 +139,7 @@ func (l recordedLedger) save(r *ledger.Receipt, noisy privacy.Released[mechanism
 // claim is what a plan says of a measure.
 type claim struct {
 	l1, l2Squared *big.Int
-	byCounter     []claim // in steps of each counter's noise; nil: not a sum of sums
+	byCounter     []claim // in steps of each counter's noise; nil means not a sum of sums
 }
 
 func claimOf(spec mechanisms.Spec, c mechanisms.Contribution) claim {

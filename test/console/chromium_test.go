@@ -21,7 +21,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// shots is where pictures of the pages are written to, for who looks at them; empty: nowhere.
+// shots is where pictures of the pages are written to, for who looks at them; empty means nowhere.
 var shots = os.Getenv("DPPROXY_SHOTS")
 
 var consoleLine = regexp.MustCompile(`msg=console address=(\S+)`)

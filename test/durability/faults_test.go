@@ -29,21 +29,21 @@ type fault struct {
 	part  string // of /readyz and dpproxy_ready
 	aside bool   // /readyz tells of it and stays 200
 	ask   string // a new question; its digits are made others
-	told  string // what that gets meanwhile: an SQLSTATE; empty: its answer
+	told  string // what that gets meanwhile: an SQLSTATE; empty means its answer
 	held  string // what is held gets meanwhile, in the same way
-	login string // what a log-in as carol gets meanwhile, if it is not in; empty: she has none
+	login string // what a log-in as carol gets meanwhile, if it is not in; empty means she has none
 
 	lay func(t *testing.T) faulty
 }
 
-// plain tells whether what stands above no count is answered meanwhile.
+// plain reports whether what stands above no count is answered meanwhile.
 func (f fault) plain() bool { return f.ask == rankedCity && f.told != "" }
 
 // faulty is one with its dpproxy's policy laid.
 type faulty struct {
 	policy     string
 	away, back func()
-	settle     func(w *kit.Wire) // what there is to be asked until it shows; nil: nothing
+	settle     func(w *kit.Wire) // what there is to be asked until it shows; nil means nothing
 }
 
 const (
@@ -224,7 +224,7 @@ func (p pages) says(f fault, ready bool) time.Duration {
 	}
 }
 
-// state is the SQLSTATE of an answer; empty: it is one.
+// state is the SQLSTATE of an answer; empty means it is one.
 func state(a kit.Answer) string {
 	if a.Err != nil {
 		return a.Err.Code
@@ -232,7 +232,7 @@ func state(a kit.Answer) string {
 	return ""
 }
 
-// entering logs a user in, and returns the SQLSTATE that she is shown; empty: she is in.
+// entering logs a user in, and returns the SQLSTATE that she is shown; empty means she is in.
 func entering(t *testing.T, p *kit.Program, user string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -38,7 +38,7 @@ func (j *journal) question() string {
 	return fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, 18+j.next%60, 1000*(1+j.next/60))
 }
 
-// note keeps an answer, and tells whether another one was given to the same question before.
+// note keeps an answer, and reports whether another one was given to the same question before.
 func (j *journal) note(question, value string) (before string, differs bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -136,7 +136,7 @@ func proofOf(t *testing.T, checked, table string) string {
 	return ""
 }
 
-// fatalOf is why check refuses a policy, without the names of this run; empty: it does not.
+// fatalOf is why check refuses a policy, without the names of this run; empty means it does not.
 func fatalOf(c kit.Ran) string {
 	if c.Code == 0 {
 		return ""
@@ -241,6 +241,6 @@ func askAll(t *testing.T, s shape, with, without *side, want map[string][][]stri
 	}
 }
 
-// alike tells whether rows are equal, each value by its text: what a statement is charged for is so much that no noise
-// is left.
+// alike reports whether rows are equal, each value by its text: what a statement is charged for is so much that no
+// noise is left.
 func alike(got, want [][]string) bool { return slices.EqualFunc(got, want, slices.Equal[[]string]) }

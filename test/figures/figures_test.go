@@ -118,7 +118,7 @@ func git(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// dirt tells whether something differs from the commit, but for the document itself, which is written section by
+// dirt reports whether something differs from the commit, but for the document itself, which is written section by
 // section.
 func dirt(t *testing.T) bool {
 	return git(t, "status", "--porcelain", "--", ".", ":!docs/benchmarks.md") != ""
@@ -190,7 +190,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// whole tells whether a section's body is tables, each with as many cells in every row, and blocks of text.
+// whole reports whether a section's body is tables, each with as many cells in every row, and blocks of text.
 func whole(body string) error {
 	for i, block := range strings.Split(strings.TrimRight(body, "\n"), "\n\n") {
 		lines := strings.Split(block, "\n")

@@ -112,7 +112,7 @@ func moduleRoot() (string, error) {
 }
 
 // dependOn reads the sources of the program's own package, which no test can import: `go test` then knows that what it
-// keeps of a test hangs on them, as it knows of the packages that are imported here.
+// keeps of a test depends on them, as it knows of the packages that are imported here.
 func dependOn(root string) error {
 	sources, err := filepath.Glob(filepath.Join(root, "cmd", "dpproxy", "*.go"))
 	if err != nil {

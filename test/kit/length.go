@@ -17,7 +17,7 @@ func Length(little, some, full int) int {
 }
 
 // Beside has a test run at the same time as others that call it, after all that do not: those measure times, count what
-// this process has open, or hang on what was drawn in it before. At full length each test runs alone.
+// this process has open, or depend on what was drawn in it before. At full length each test runs alone.
 func Beside(t *testing.T) {
 	t.Helper()
 	if !threats.Full() {

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// poolerBinary is pgbouncer, or what DPPROXY_PGBOUNCER names; empty: neither is there.
+// poolerBinary is pgbouncer, or what DPPROXY_PGBOUNCER names; empty means neither is there.
 func poolerBinary() string {
 	name := os.Getenv("DPPROXY_PGBOUNCER")
 	if name == "" {

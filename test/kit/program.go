@@ -124,7 +124,7 @@ func (p *Program) Stop(signal syscall.Signal) {
 	<-p.Exited
 }
 
-// Alive tells whether the process that was started last still runs.
+// Alive reports whether the process that was started last still runs.
 func (p *Program) Alive() bool {
 	select {
 	case <-p.Exited:

@@ -19,7 +19,7 @@ import (
 type Wire struct {
 	T        *testing.T
 	Conn     net.Conn
-	Patience time.Duration // for an answer; 0: a minute
+	Patience time.Duration // for an answer; 0 means a minute
 	*pgproto3.Frontend
 }
 

@@ -54,7 +54,7 @@ type point struct {
 
 // TestGrowth serves more and more analysts and datasets by one proxy, with a ledger in PostgreSQL that commits durably,
 // and holds what each of them takes against what it took of fewer: memory of a session, bytes of a charge, and the
-// processor time of a free answer may not hang on the number of the others (docs/scaling.md).
+// processor time of a free answer may not depend on the number of the others (docs/scaling.md).
 func TestGrowth(t *testing.T) {
 	sizes := []size{{20, 5}, {60, 5}, {60, 20}}
 	if *full {
@@ -86,8 +86,8 @@ func TestGrowth(t *testing.T) {
 		"bytes of a charge":                   func(p *point) float64 { return p.ledger },
 		"processor time of a free answer":     func(p *point) float64 { return p.processor },
 	} {
-		// Where it hung on the number of the others it would be four to forty times as much at the full length, three
-		// to twelve at the short one; how busy the machine is moves processor time too.
+		// Where it depended on the number of the others it would be four to forty times as much at the full length,
+		// three to twelve at the short one; how busy the machine is moves processor time too.
 		if a, b := of(first), of(last); b > 2.5*a {
 			t.Errorf("%s: %.0f at %v, %.0f at %v: it grows with the number of others", what, a, first.size, b, last.size)
 		}

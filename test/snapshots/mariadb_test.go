@@ -189,7 +189,7 @@ func mariaRows(t *testing.T, server *mariadbtest.Server, database, statement str
 	return list
 }
 
-// alike tells whether rows are equal, numbers but for the digits that averages and noise in steps differ by.
+// alike reports whether rows are equal, numbers but for the digits that averages and noise in steps differ by.
 func alike(got, want [][]string) bool {
 	return slices.EqualFunc(got, want, func(a, b []string) bool {
 		return slices.EqualFunc(a, b, func(a, b string) bool {

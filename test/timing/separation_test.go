@@ -88,13 +88,13 @@ func tell(one, other []float64) apartness {
 	return apartness{math.Abs(separation(one, other) - 0.5), math.Abs(wins/float64(len(one)) - 0.5), len(one)}
 }
 
-// passes tells whether the arms may have one distribution: false alarm 6e-7 by rounds.
+// passes reports whether the arms may have one distribution: false alarm 6e-7 by rounds.
 func (t apartness) passes() bool {
 	return t.apart <= maxSeparation(t.n) && t.paired <= 2.5/math.Sqrt(float64(t.n))
 }
 
-// plain tells whether what told these arms apart would surely be seen in others: it lies twice as far from 0.5 as what
-// passes.
+// plain reports whether what told these arms apart would surely be seen in others: it lies twice as far from 0.5 as
+// what passes.
 func (t apartness) plain() bool {
 	return t.apart >= 2*maxSeparation(t.n) || t.paired >= 5/math.Sqrt(float64(t.n))
 }

@@ -39,7 +39,7 @@ type output struct {
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
 type statement struct {
 	text    string   // one that is not in parts
-	truth   string   // what PostgreSQL is asked instead of text; empty: the same
+	truth   string   // what PostgreSQL is asked instead of text; empty means the same
 	with    string   // common table expressions before it
 	outs    []output // keys first
 	from    string
@@ -66,16 +66,16 @@ func (s *statement) keys() (list []output) {
 	return list
 }
 
-// found tells whether a key's groups are those of texts that enough people have: others are in no group, and in totals
-// over them.
+// found reports whether a key's groups are those of texts that enough people have: others are in no group, and in
+// totals over them.
 func (s *statement) found() bool {
 	return slices.ContainsFunc(s.outs, func(o output) bool { return o.found })
 }
 
-// grouped tells whether rows of the answer are groups, so that groups of the domain in which nobody is may be there.
+// grouped reports whether rows of the answer are groups, so that groups of the domain in which nobody is may be there.
 func (s *statement) grouped() bool { return len(s.keys()) > 0 }
 
-// stepped tells whether an output is of the steps of a domain instead of its values.
+// stepped reports whether an output is of the steps of a domain instead of its values.
 func (s *statement) stepped() bool {
 	return slices.ContainsFunc(s.outs, func(o output) bool { return o.truth != "" })
 }
@@ -148,7 +148,7 @@ func (s *statement) sql(plain bool) string {
 	return text
 }
 
-// literally is the statement of which PostgreSQL is asked what dpproxy is; nil: it is that already.
+// literally is the statement of which PostgreSQL is asked what dpproxy is; nil means it is that already.
 func (s *statement) literally() *statement {
 	if s.known[0] == s.known[1] {
 		return nil
@@ -165,7 +165,7 @@ var (
 )
 
 // clearOf is the statement with, for each average or variance, a last column that is NULL where it is of no more rows
-// than the notice says; nil: it says nothing of these.
+// than the notice says; nil means it says nothing of these.
 func (s *statement) clearOf(said []string) *statement {
 	rows := width.FindStringSubmatch(strings.Join(said, "\n"))
 	if rows == nil || s.text != "" {
@@ -208,7 +208,7 @@ func (s *statement) behind(o output, rows string) string {
 // digitwise is an aggregate that is told digit by digit: which, of what, and its FILTER.
 var digitwise = regexp.MustCompile(`^bit_(and|or)\((?:DISTINCT )?([\w.]+)\)(.*)$`)
 
-// few is what an average's or a variance's rows are counted by; empty: the output is neither.
+// few is what an average's or a variance's rows are counted by; empty means the output is neither.
 func (s *statement) few(o output) string {
 	if m := about.FindStringSubmatch(o.sql); m != nil && o.role == valueRole {
 		return strings.TrimSuffix(m[1], ", 2)")
@@ -391,7 +391,7 @@ func (g *grammar) joined(p place, n int) place {
 	return p
 }
 
-// beside joins what hangs on the unit alone: a table with itself or another of the unit's, or a count for each unit.
+// beside joins what depends on the unit alone: a table with itself or another of the unit's, or a count for each unit.
 func (g *grammar) beside() place {
 	var list []place
 	for _, t := range g.s.tables {
@@ -754,7 +754,7 @@ func (g *grammar) key(columns []column) (string, bool) {
 	}
 }
 
-// foundBy tells whether a key's values are found: a text of keys: discover, or what a function makes of it.
+// foundBy reports whether a key's values are found: a text of keys: discover, or what a function makes of it.
 func foundBy(key string, columns []column) bool {
 	return slices.ContainsFunc(columns, func(c column) bool {
 		return c.kind == foundKind && slices.Contains([]string{c.name, "coalesce(" + c.name + ", 'none')", "left(" + c.name + ", 1)", "length(" + c.name + ")"}, key)

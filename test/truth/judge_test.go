@@ -245,7 +245,7 @@ func (j *judged) product(i int, a, b string) bool {
 	return err1 == nil && err2 == nil && most*steps > 1<<31 && math.Abs(x-y) <= rows*5*most/(1<<31)
 }
 
-// sum tells whether a column is a sum.
+// sum reports whether a column is a sum.
 func (j *judged) sum(i int) bool {
 	if j.s.fixed || i >= len(j.s.outs) {
 		return false

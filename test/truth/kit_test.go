@@ -30,7 +30,7 @@ type column struct {
 	stored   string // type in the database
 	declared string // type in the policy
 	rules    string // the rest of the policy's column
-	truth    string // what the policy's rules make of the stored value, in SQL; empty: the value
+	truth    string // what the policy's rules make of the stored value, in SQL; empty means the value
 	kind     kind
 	values   []string // SQL literals to compare with: inside the domain, at its ends, outside
 	step     string   // the step of the domain that a value lies in, in SQL with %s for the column, where values lie within steps
@@ -46,11 +46,11 @@ type table struct {
 	bound   int    // most rows of one unit: at least as many as there are
 	columns []column
 	keys    []string // constraints of the database
-	index   string   // what CREATE INDEX says behind the table's name; empty: none
+	index   string   // what CREATE INDEX says behind the table's name; empty means none
 	each    bool     // null_unit: each
-	rank    string   // row_rank: the column that numbers a unit's rows, of which there are more than bound; empty: none
+	rank    string   // row_rank: the column that numbers a unit's rows, of which there are more than bound; empty means none
 	source  string   // of a view: an analysed SELECT over other tables
-	kept    string   // which rows the policy's rules keep, in SQL over the stored table; empty: all
+	kept    string   // which rows the policy's rules keep, in SQL over the stored table; empty means all
 	rows    [][]string
 }
 

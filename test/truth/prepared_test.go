@@ -144,7 +144,7 @@ func TestPrepared(t *testing.T) {
 }
 
 // TestCursorOfOtherSettings: what DECLARE has computed is not computed anew, which FETCH says once, where settings that
-// it hangs on have changed.
+// it depends on have changed.
 func TestCursorOfOtherSettings(t *testing.T) {
 	p := pairOver(t, telemetry(*seed), "duckdb", func(*schema) {})
 	for _, at := range []struct {

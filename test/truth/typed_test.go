@@ -167,7 +167,7 @@ func (l *language) add(name, signature string, sign bool) bool {
 	return true
 }
 
-// moving are functions whose values hang on the clock or on chance.
+// moving are functions whose values depend on the clock or on chance.
 var moving = map[string]bool{"now": true, "statement_timestamp": true, "transaction_timestamp": true, "clock_timestamp": true, "timeofday": true, "random": true, "localtime": true, "localtimestamp": true}
 
 // beneath are the types that an ordinary statement's values have: what is of others is written above the counts alone.
@@ -244,7 +244,7 @@ func (w *writer) constant(t sqlType) string {
 	if w.chance(2) {
 		at = w.IntN(min(len(list), max(1, canonical(t))))
 	}
-	if (t == dateType || t == momentType || t == zonedType) && w.chance(3) { // that hang on DateStyle
+	if (t == dateType || t == momentType || t == zonedType) && w.chance(3) { // that depend on DateStyle
 		at = slices.IndexFunc(list, func(text string) bool { return strings.Contains(text[:5], "/") })
 	}
 	text := list[at]
@@ -398,8 +398,8 @@ func (w *writer) column(of ...sqlType) (string, sqlType) {
 	return w.scope[t][w.IntN(len(w.scope[t]))], t
 }
 
-// shallow is what a person writes: a column's text, or a column beside a constant. What hangs on a setting or on blanks
-// shows in it as it is.
+// shallow is what a person writes: a column's text, or a column beside a constant. What depends on a setting or on
+// blanks shows in it as it is.
 func (w *writer) shallow() (string, sqlType) {
 	texts := []sqlType{charType, charType, varcharType, textType}
 	dated := []sqlType{dateType, momentType, zonedType}
@@ -530,7 +530,7 @@ func (w *writer) call(p production, depth int) string {
 }
 
 // TestWrittenIsDrawn: each function and operator that dpproxy evaluates below the counts is drawn, but for those that
-// hang on the clock; one that is added to package scalar is drawn from then on, and arguments that mean something by
+// depend on the clock; one that is added to package scalar is drawn from then on, and arguments that mean something by
 // their texts have a list here.
 func TestWrittenIsDrawn(t *testing.T) {
 	l := written(t)

@@ -316,9 +316,9 @@ func split(line string) []string {
 	return list
 }
 
-// near tells whether two draws of one answer differ by no more than within; only counts the columns named, if any are.
-// 4 half-widths of 95 % are more than five standard deviations of a difference: fewer than one run in a million fails
-// by chance for each cell.
+// near reports whether two draws of one answer differ by no more than within; only counts the columns named, if any
+// are. 4 half-widths of 95 % are more than five standard deviations of a difference: fewer than one run in a million
+// fails by chance for each cell.
 func near(page, now [][]string, within float64, only string) error {
 	if len(page) != len(now) || len(page) == 0 {
 		return fmt.Errorf("%d rows became %d", len(page)-1, len(now)-1)

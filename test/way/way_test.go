@@ -253,7 +253,7 @@ func instrumented(t *testing.T) (src source, overlay string) {
 	return src, overlay
 }
 
-// instrument adds the calls to a file, and tells whether messages begin in it.
+// instrument adds the calls to a file, and reports whether messages begin in it.
 func (s source) instrument(path string, text []byte) (changed []byte, begins bool, err error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, path, text, 0)

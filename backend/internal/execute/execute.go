@@ -69,7 +69,7 @@ func (f *faults) add(dataset string) {
 	f.of[dataset]++
 }
 
-// Faults is described at Backend.
+// Faults: see Backend.
 func (x Executor) Faults(dataset string) int64 {
 	x.faults.mu.Lock()
 	defer x.faults.mu.Unlock()
@@ -88,10 +88,10 @@ func NewExecutor(words func() dialect.Dialect, count Counting, deadline time.Dur
 // Slots is described at Backend, as OnTimetable, Admit and Execute are.
 func (x Executor) Slots() int { return cap(x.slots) }
 
-// AsOf is described at Backend.
+// AsOf: see Backend.
 func (x Executor) AsOf(*policy.Policy) int64 { return 0 }
 
-// OnTimetable is described at Backend.
+// OnTimetable: see Backend.
 func (x Executor) OnTimetable(step time.Duration) bool { return step > x.deadline }
 
 func (x Executor) Admit(ctx context.Context, step time.Duration, _ *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
@@ -105,7 +105,7 @@ func (x Executor) Admit(ctx context.Context, step time.Duration, _ *policy.Polic
 // live is the moment of rows that are read as they are.
 func live(...rewrite.Query) int64 { return 0 }
 
-// Execute is described at Backend.
+// Execute: see Backend.
 func (x Executor) Execute(caller context.Context, query rewrite.Query, receipts []*ledger.Receipt, step time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
 	if !query.Valid() || query.Dialect() != x.words() {
 		return nil, errors.New("backend: not a query for this database")

@@ -94,7 +94,7 @@ func NewCollector(q rewrite.Query) *Collector {
 	return c
 }
 
-// twice tells whether a combination of cells has come before.
+// twice reports whether a combination of cells has come before.
 func (c *Collector) twice(cells []int32) bool {
 	if c.Seen == nil {
 		at := 0

@@ -31,7 +31,7 @@ type Questions interface {
 	// Joined answers by which equality a join compares two columns.
 	Joined(a, b ColumnShape) Equality
 	// Fails answers whether a stored value could fail a read of a column of a table, or be read as another value: the
-	// reason, and what to do about it; empty: none can.
+	// reason, and what to do about it; empty means none can.
 	Fails(t *policy.Table, c ColumnShape) string
 	// Types names types that keys may have, for whom class is empty.
 	Types() string
@@ -53,7 +53,7 @@ const (
 type Extent struct {
 	Of     map[string]bool // identities of what rows lie in: two relations that share one show rows of it
 	View   bool            // that more than its name decides which
-	Opaque string          // why of may lack some; empty: it has all
+	Opaque string          // why of may lack some; empty means it has all
 }
 
 // Copies are the answers for snapshots of a source, where units and keys that are no whole numbers are compared as

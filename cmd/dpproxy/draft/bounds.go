@@ -14,7 +14,7 @@ import (
 
 // bounds are what is known of a column's values.
 type bounds struct {
-	low, high string   // inclusive ends as SQL numbers or dates; "": none
+	low, high string   // inclusive ends as SQL numbers or dates; "" means none
 	below     string   // an exclusive upper end
 	values    []string // a whole list
 }
@@ -134,7 +134,7 @@ func (b *bounds) list(n *pgquery.Node) {
 	b.values = values
 }
 
-// isColumn tells whether an expression is a column, under casts that PostgreSQL writes around it.
+// isColumn reports whether an expression is a column, under casts that PostgreSQL writes around it.
 func isColumn(n *pgquery.Node, column string) bool {
 	for n.GetTypeCast() != nil {
 		n = n.GetTypeCast().Arg

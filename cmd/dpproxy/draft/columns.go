@@ -66,7 +66,7 @@ func (d *drafter) column(p *part, c *Column) listing {
 	return d.asKey(p, c, d.values(about, as))
 }
 
-// unnamed says that a policy cannot write a column's name; "": it can.
+// unnamed says that a policy cannot write a column's name; "" means it can.
 func unnamed(c *Column) string {
 	if strings.ContainsFunc(c.Name, unprintable) {
 		return "its name has a character that no policy can write"
@@ -229,7 +229,7 @@ func number(c *Column, b bounds) listing {
 	return l
 }
 
-// ordered tells whether a lower end is below an upper one, "max: 10" or "below: 10".
+// ordered reports whether a lower end is below an upper one, "max: 10" or "below: 10".
 func ordered(low, high string) bool {
 	_, end, _ := strings.Cut(high, ": ")
 	a, okA := new(big.Rat).SetString(low)
@@ -271,7 +271,7 @@ func fit(c *Column, low, high, step string) (string, string, string) {
 	}
 }
 
-// maxOf is the largest number of a whole type; nil: it is none.
+// maxOf is the largest number of a whole type; nil means it is none.
 func maxOf(c *Column) *big.Rat {
 	bits := map[string]uint{"smallint": 15, "integer": 31, "bigint": 63}[c.Type]
 	if bits == 0 {
@@ -410,7 +410,7 @@ func quote(s string) string {
 	return s
 }
 
-// declarable tells whether a public table may have a column of a type.
+// declarable reports whether a public table may have a column of a type.
 func declarable(typ string) bool {
 	_, _, err := policy.ParseType(typ)
 	return err == nil

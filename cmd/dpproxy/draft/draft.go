@@ -12,11 +12,11 @@ import (
 type Options struct {
 	Dataset     string                                  // its id
 	URL         string                                  // of the database, without a password
-	Unit        string                                  // table.column; "": the likeliest
-	From, Until string                                  // dates that columns of dates may have; "": unknown
+	Unit        string                                  // table.column; "" means the likeliest
+	From, Until string                                  // dates that columns of dates may have; "" means unknown
 	Copied      bool                                    // the backend's tables are copied: a snapshot is needed, and no SELECT can be a source
 	Named       bool                                    // the tables were named one by one: each gets its place, though nothing leads to it
-	Keys        func(t *Table, c *Column) (Keys, error) // reads a public table's keys; nil: no row is read
+	Keys        func(t *Table, c *Column) (Keys, error) // reads a public table's keys; nil means no row is read
 }
 
 // Draft is a first policy.
@@ -284,7 +284,7 @@ func (d *drafter) ownColumn(p *part) string {
 	return p.from.paths[0].column
 }
 
-// direct tells whether a column of a table names the unit, and not a row of another table that does.
+// direct reports whether a column of a table names the unit, and not a row of another table that does.
 func (d *drafter) direct(p *part) bool {
 	return p.paths[0].to == d.unit.Table && p.paths[0].key == d.unit.Column
 }
@@ -371,7 +371,7 @@ func (d *drafter) public(p *part) {
 	}
 }
 
-// namesUnlisted says that a column of a public table names a row of a table that is not public; "": it does not.
+// namesUnlisted says that a column of a public table names a row of a table that is not public; "" means it does not.
 func (d *drafter) namesUnlisted(t *Table, c *Column) string {
 	for _, r := range t.references() {
 		if r.column == c.Name && d.part(r.to).role != lookup {

@@ -88,7 +88,7 @@ func (p *part) rest(parts []*part) {
 	}
 }
 
-// links tells whether a table says nothing but which rows of public tables belong together: film_category(film_id,
+// links reports whether a table says nothing but which rows of public tables belong together: film_category(film_id,
 // category_id).
 func (p *part) links(parts []*part) bool {
 	list := p.table.references()
@@ -108,7 +108,7 @@ func (p *part) links(parts []*part) bool {
 	return slices.ContainsFunc(list, func(r reference) bool { return parts[r.to.at].role == lookup }) && !slices.ContainsFunc(p.table.Columns, more)
 }
 
-// single tells whether each row of a table belongs to one row of a private table, as a constraint says.
+// single reports whether each row of a table belongs to one row of a private table, as a constraint says.
 func (p *part) single(from []*part, by []reference) bool {
 	for i, r := range by {
 		if from[i].table.isUnique(r.column) {
@@ -129,8 +129,8 @@ func (p *part) turn(from []*part, by []reference, about string) {
 	}
 }
 
-// about says why a table is not public, and whether it is about people of another kind than the unit; "": nothing says
-// so.
+// about says why a table is not public, and whether it is about people of another kind than the unit; "" means nothing
+// says so.
 func (p *part) about() (why string, others bool) {
 	t := p.table
 	if people, why := peopled(t); people > 0 {

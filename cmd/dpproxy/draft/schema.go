@@ -48,13 +48,13 @@ func (s *Schema) settle() {
 	}
 }
 
-// nameable tells whether a policy can write a name in a path, table.column = table.column, and a table's behind its
+// nameable reports whether a policy can write a name in a path, table.column = table.column, and a table's behind its
 // schema.
 func nameable(name string) bool {
 	return !strings.ContainsAny(name, ".= ") && !strings.ContainsFunc(name, unprintable)
 }
 
-// nameable tells whether a policy can write a table's name.
+// nameable reports whether a policy can write a table's name.
 func (t *Table) nameable() bool {
 	schema := t.Schema // of which a path has none, where no other table has the name
 	if t.called == t.Name {
@@ -88,7 +88,7 @@ type Table struct {
 	Schema, Name string
 	Comment      string
 	Columns      []*Column
-	Primary      []string   // columns of the primary key; none: nil
+	Primary      []string   // columns of the primary key; none means nil
 	Unique       [][]string // columns of the primary key and of unique constraints that hold at once
 	Foreign      []Foreign
 	Checks       []string // conditions of CHECK constraints, as SQL
@@ -135,7 +135,7 @@ func (t *Table) key() string {
 	return ""
 }
 
-// isUnique tells whether no two rows have the same value of a column.
+// isUnique reports whether no two rows have the same value of a column.
 func (t *Table) isUnique(column string) bool {
 	return slices.ContainsFunc(t.Unique, func(u []string) bool { return len(u) == 1 && u[0] == column })
 }
@@ -159,7 +159,7 @@ func (t *Table) counterpart(column string) (*Table, *Column) {
 	return nil, nil
 }
 
-// ofItself tells whether a column names a row of the table that it is in: employee.manager_id.
+// ofItself reports whether a column names a row of the table that it is in: employee.manager_id.
 func (t *Table) ofItself(column string) bool {
 	for _, f := range t.Foreign {
 		if f.To == t && slices.Contains(f.Columns, column) {

@@ -109,7 +109,7 @@ func peopled(t *Table) (score int, why string) {
 	return score, why
 }
 
-// refersByKey tells whether a table's primary key is itself a foreign key: then its rows belong to another table's.
+// refersByKey reports whether a table's primary key is itself a foreign key: then its rows belong to another table's.
 func refersByKey(t *Table) bool {
 	return slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == t.key() })
 }

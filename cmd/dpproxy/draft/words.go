@@ -59,12 +59,12 @@ func vocabularyOf(text string) vocabulary {
 	return v
 }
 
-// in tells whether any word of a name is in the vocabulary.
+// in reports whether any word of a name is in the vocabulary.
 func (v vocabulary) in(name string) bool {
 	return slices.ContainsFunc(words(name), func(w string) bool { return v[w] })
 }
 
-// names tells whether the last word of a name is in the vocabulary: "home_address" is an address, "address_type" is a
+// names reports whether the last word of a name is in the vocabulary: "home_address" is an address, "address_type" is a
 // type.
 func (v vocabulary) names(name string) bool {
 	list := words(name)
@@ -85,7 +85,7 @@ var (
 	birthWords    = vocabularyOf("birth born dob birthday birthdate")
 )
 
-// personal says why a column would tell who a row is about; "": it would not.
+// personal says why a column would tell who a row is about; "" means it would not.
 func personal(c *Column) string {
 	list := words(c.Name)
 	joined := strings.Join(list, "")
@@ -98,23 +98,23 @@ func personal(c *Column) string {
 	return ""
 }
 
-// named tells whether a column names people by a key: customer_id, PatientNo.
+// named reports whether a column names people by a key: customer_id, PatientNo.
 func named(c *Column) bool { return protectedWords.in(c.Name) && keyWords.names(c.Name) }
 
-// nameOfPerson tells whether a name's words are those of a person's: first_name, last_name, contact_name.
+// nameOfPerson reports whether a name's words are those of a person's: first_name, last_name, contact_name.
 func nameOfPerson(list []string) bool {
 	return len(list) > 1 && slices.ContainsFunc(list, func(w string) bool {
 		return protectedWords[w] || workingWords[w] || slices.Contains([]string{"first", "last", "middle", "full", "given", "family", "maiden", "display", "user"}, w)
 	})
 }
 
-// textual tells whether a column holds text of any kind.
+// textual reports whether a column holds text of any kind.
 func textual(c *Column) bool {
 	base, _, _ := strings.Cut(c.Type, "(")
 	return len(c.Labels) == 0 && slices.Contains([]string{"text", "character varying", "character", "citext", "bytea", "json", "jsonb", "xml"}, base)
 }
 
-// numbers tells whether a column holds numbers.
+// numbers reports whether a column holds numbers.
 func numbers(c *Column) bool { return whole(c) || fractional(c) }
 
 func whole(c *Column) bool {
@@ -126,7 +126,7 @@ func fractional(c *Column) bool {
 	return slices.Contains([]string{"numeric", "real", "double precision"}, base)
 }
 
-// dated tells whether a column holds dates or times of day.
+// dated reports whether a column holds dates or times of day.
 func dated(c *Column) bool {
 	return c.Type == "date" || strings.HasPrefix(c.Type, "timestamp")
 }

@@ -83,7 +83,7 @@ func (a *analyst) hangUp() {
 	a.front, a.conn = nil, nil
 }
 
-// ask sends one question. It tells whether an outcome arrived. The network may cut the connection while she waits.
+// ask sends one question. It reports whether an outcome arrived. The network may cut the connection while she waits.
 func (a *analyst) ask(sql string) bool {
 	if !a.connect() {
 		return false

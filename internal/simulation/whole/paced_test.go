@@ -12,7 +12,7 @@ import (
 )
 
 // stream is the chance of what begins now with a name and a measure. Sessions that one commit has answered go on at one
-// moment, and either may be first: what is drawn must not hang on that, so they have no stream in common.
+// moment, and either may be first: what is drawn must not depend on that, so they have no stream in common.
 func stream(seed uint64, name string, digest ledger.Digest) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(name))

@@ -10,7 +10,7 @@ type Sensitive[T any] struct{ reveal func() T }
 // Seal wraps v.
 func Seal[T any](v T) Sensitive[T] { return Sensitive[T]{reveal: func() T { return v }} }
 
-// Valid tells whether s was made by Seal.
+// Valid reports whether s was made by Seal.
 func (s Sensitive[T]) Valid() bool { return s.reveal != nil }
 
 // Open returns the sealed value. It panics on the zero value: nothing was ever sealed in it.
@@ -39,7 +39,7 @@ type Released[T any] struct {
 // Release wraps v. Calling it asserts that v is the output of a mechanism, a function of such outputs, or public.
 func Release[T any](v T) Released[T] { return Released[T]{value: v, made: true} }
 
-// Valid tells whether r was made by Release.
+// Valid reports whether r was made by Release.
 func (r Released[T]) Valid() bool { return r.made }
 
 // Value returns what was released. It panics on the zero value.
