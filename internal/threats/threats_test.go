@@ -297,7 +297,8 @@ func TestSourcesAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`_ +inspect\.Questions += \(?\*?(\w+)`).FindAllStringSubmatch(string(text), -1) {
+		says := regexp.MustCompile(`_ +inspect\.Questions += \(?\*?(\w+)`)
+		for _, m := range says.FindAllStringSubmatch(string(text), -1) {
 			who := filepath.Base(filepath.Dir(file)) + "." + m[1]
 			if found++; !of[who] {
 				t.Errorf("%s answers, and is not in the table", who)
