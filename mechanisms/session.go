@@ -234,7 +234,7 @@ func (o *Online) left(s Spec, steps [][]byte, restored bool) (int, error) {
 func (s *Session) Answer(asked Question) (privacy.Released[SessionAnswer], error) {
 	var none privacy.Released[SessionAnswer]
 	if len(asked.Spans) == 0 {
-		return sealed.Release(SessionAnswer{}), nil // no cell is asked about: 0, whatever the data
+		return ofHypothesis(SessionAnswer{}), nil // no cell is asked about: 0, whatever the data
 	}
 	q, err := queryOf(s.cells, asked.Spans)
 	if err != nil {
@@ -246,13 +246,16 @@ func (s *Session) Answer(asked Question) (privacy.Released[SessionAnswer], error
 		if err != nil {
 			return none, err
 		}
-		return sealed.Release(SessionAnswer{Value: guess, Guessed: true}), nil
+		return ofHypothesis(SessionAnswer{Value: guess, Guessed: true}), nil
 	}
 	if err != nil {
 		return none, err
 	}
 	return privacy.PostProcess(a, func(a online.Answer) SessionAnswer { return SessionAnswer{Value: a.Value, Hard: a.Hard, Left: a.Left} }), nil
 }
+
+// ofHypothesis releases an answer that is computed without the data, from the hypothesis and the question alone.
+func ofHypothesis(a SessionAnswer) privacy.Released[SessionAnswer] { return sealed.Release(a) }
 
 // Left returns the updates left.
 func (s *Session) Left() int { return s.asks.Left() }
