@@ -255,7 +255,8 @@ func (j *judged) sum(i int) bool {
 }
 
 // same compares two values of a type: whole numbers and texts exactly, numerics to the ninth digit, floats to the tenth
-// of what is largest in their column, as sums of squares lose digits by cancelling.
+// of what is largest in their column, as sums of squares lose digits by cancelling, intervals by what they amount to:
+// an average has its days and its time of day parted as the sums' were.
 func same(a, b string, oid uint32, scale float64) bool {
 	if a == b || a == null || b == null {
 		return a == b
@@ -265,8 +266,21 @@ func same(a, b string, oid uint32, scale float64) bool {
 		x, err1 := strconv.ParseFloat(a, 64)
 		y, err2 := strconv.ParseFloat(b, 64)
 		return err1 == nil && err2 == nil && math.Abs(x-y) <= 1e-9*max(scale, math.Abs(y))
+	case pgtype.IntervalOID:
+		x, y := microseconds(a), microseconds(b)
+		return x-y <= 1 && y-x <= 1
 	}
 	return false
+}
+
+// microseconds is what an interval amounts to, with months of 30 days, as PostgreSQL compares intervals.
+func microseconds(text string) int64 {
+	var v pgtype.Interval
+	if err := v.Scan(text); err != nil {
+		panic(err)
+	}
+	const day = 24 * 3600 * 1_000_000
+	return (int64(v.Months)*30+int64(v.Days))*day + v.Microseconds
 }
 
 // hollow is a row of a group in which nobody is: counts are 0, all else is 0 or NULL.
