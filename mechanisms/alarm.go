@@ -145,7 +145,7 @@ func (a *Alarm) open(_ Spec, _ Placement, _ privacy.Sensitive[[]privacy.Group], 
 		}
 		return save(stepOf(s))
 	})
-	return &Watch{run}, err
+	return watch(run, err)
 }
 
 // restore goes on with a lost run.
@@ -158,8 +158,15 @@ func (a *Alarm) restore(s Spec, steps [][]byte, _ Placement, _ privacy.Sensitive
 	if err != nil {
 		return nil, err
 	}
-	run, err := m.Restore(state, random, func(s sparse.State) error { return save(stepOf(s)) })
-	return &Watch{run}, err
+	return watch(m.Restore(state, random, func(s sparse.State) error { return save(stepOf(s)) }))
+}
+
+// watch returns nil if there is an error: a Live that is not nil goes on.
+func watch(run *sparse.Instance, err error) (Live, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Watch{run}, nil
 }
 
 func stepOf(s sparse.State) []byte {

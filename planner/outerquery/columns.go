@@ -40,7 +40,8 @@ type asked struct {
 	noisy  []bool // by position of a column in the expressions
 	groups *emptySearch
 
-	without func(*pg.SelectStmt) bool // SELECTs of which nothing is asked; nil means all are walked
+	without func(*pg.SelectStmt) bool   // SELECTs of which nothing is asked; nil means all are walked
+	nested  map[*pg.SelectStmt]relation // what sub-queries of expressions show: an expression may be typed several times
 }
 
 // relation is what a SELECT hands on, or an item of FROM shows.
@@ -133,6 +134,7 @@ func (w *walk) query(sel *pg.SelectStmt) relation {
 	if sel == nil || w.without != nil && w.without(sel) {
 		return relation{}
 	}
+	w.b.Env.Work.Step(1)
 	in := w.inside(sel)
 	g := w.b.Groups[sel]
 	switch {
@@ -336,7 +338,8 @@ func (w *walk) join(j *pg.JoinExpr) relation {
 		}
 	}
 	for _, name := range names {
-		w.merged = append(w.merged, w.merge(j, left.column(name), right.column(name), name))
+		merged := w.merge(j, left.column(name), right.column(name), name)
+		w.merged, both.noisyRows = append(w.merged, merged), both.noisyRows || merged.Noisy
 	}
 	if len(names) > 0 {
 		rest := slices.DeleteFunc(both.columns, func(c column) bool { return slices.Contains(names, c.Name) })
@@ -476,7 +479,7 @@ func outColumn(name string, e *semantics.Expr, noisy bool) plans.OutColumn {
 // ofLeaf tells the columns of an aggregation over private rows.
 func (w *walk) ofLeaf(g *aggregate.Grouping) relation {
 	w.leaf = g
-	having := ast.HasAggregate(g.Sel.HavingClause)
+	having := ast.HasAggregate(g.Sel.HavingClause) || w.isNoisyNode(g.Sel.HavingClause)
 	out := relation{known: true, noisyRows: having || isCut(g.Sel)}
 	t := w.translator(having)
 	for _, target := range g.Targets {
@@ -527,7 +530,14 @@ func (w *walk) translator(noisyRows bool) *semantics.Translator {
 // subLink is a sub-query of an expression: a value, EXISTS, or a comparison with its rows.
 func (w *walk) subLink(s *pg.SubLink, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(s.Location)
-	r := w.query(s.Subselect.GetSelectStmt())
+	sel := s.Subselect.GetSelectStmt()
+	r, walked := w.nested[sel]
+	if !walked {
+		if r = w.query(sel); w.nested == nil {
+			w.nested = map[*pg.SelectStmt]relation{}
+		}
+		w.nested[sel] = r
+	}
 	if !r.typed() {
 		return nil, semantics.RowSubquery.At(pos)
 	}

@@ -293,8 +293,10 @@ func (r *releases) restore(
 	case err != nil && !errors.Is(err, ledger.ErrElsewhere):
 		r.log.ErrorContext(ctx, "release was not restored", "release", id, "error", err)
 		return nil, errLedger
+	case err != nil:
+		return nil, r.elsewhere(ctx, id, err)
 	}
-	return asked, r.elsewhere(ctx, id, err)
+	return asked, nil
 }
 
 // elsewhere is the error of a release that the ledger does not let this proxy go on with.

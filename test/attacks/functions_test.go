@@ -108,7 +108,11 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 		before = w.logged()
 		if a := ask(`SELECT ` + strings.NewReplacer("note", "NULL", "age", "NULL", "hiv", "NULL").Replace(text)); a.Err == nil {
 			above[name] = true
-			if pgcatalog.Silent(name) != nil && len(a.Rows) > 0 && a.Rows[0][0] != "NULL" {
+			always, constant := pgcatalog.Constant(name)
+			if !constant {
+				always = "NULL"
+			}
+			if pgcatalog.Silent(name) != nil && len(a.Rows) > 0 && a.Rows[0][0] != always {
 				t.Errorf("%s tells %q", text, a.Rows)
 			}
 		}
