@@ -287,8 +287,8 @@ func commonDivisor(a, b int) int {
 //
 // Claim. It lies in the same piece, and piece (piece.go) finds that of it, though the first of all may begin before the
 // domain does. Proof. The bins are whole numbers of cells, and each piece but the first begins where a bin does. The
-// first moment of a first bin is less than a length before the second piece, so that comparisons find the first, and
-// division by the length, with what that piece is shorter by added, 0.
+// first moment of a first bin is less than a length before the second piece: where that piece is a run of its own,
+// comparisons find it; else the length divides what comes before, and division by it gives 0.
 func (w *writer) binned(c *policy.Column, b bin) string {
 	least, _ := wholeOf(c.Domain.Min)
 	step := c.Domain.Step.Whole

@@ -26,6 +26,7 @@ type from struct {
 	text    string
 	columns []column
 	where   string
+	join    bool // it is one join
 }
 
 // Statement draws a SELECT whose rows are groups that somebody is in, and says what each of its columns is made of.
@@ -141,12 +142,13 @@ func (d *Drawer) joined(f from, r relation) from {
 		return f
 	}
 	out := from{columns: append(slices.Clone(f.columns), r.columns...), where: f.where}
+	out.join = f.where == ""
 	kind := d.one(" JOIN ", " JOIN ", " LEFT JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN ")
 	switch {
 	case len(using) == len(on) && d.chance(3):
 		out.text = f.text + kind + r.name + " USING (" + strings.Join(using, ", ") + ")"
 	case kind == " JOIN " && !strings.Contains(f.text, " JOIN ") && d.chance(4):
-		out.text, out.where = f.text+", "+r.name, strings.Join(on, " AND ")
+		out.text, out.where, out.join = f.text+", "+r.name, strings.Join(on, " AND "), false
 		if f.where != "" {
 			out.where = f.where + " AND " + out.where
 		}
@@ -155,7 +157,7 @@ func (d *Drawer) joined(f from, r relation) from {
 			on = append(on, d.simple(r.columns))
 		}
 		out.text = f.text + kind + r.name + " ON " + strings.Join(on, " AND ")
-		if kind == " RIGHT JOIN " && strings.Contains(f.text, " JOIN ") { // the same, as joins stand in one another
+		if kind == " RIGHT JOIN " && f.join { // the same, as joins stand in one another
 			out.text = r.name + " LEFT JOIN (" + f.text + ") ON " + strings.Join(on, " AND ")
 		}
 	}

@@ -132,7 +132,8 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 		return true, nil
 	}
 	b.Env.Work.Step(max(e.Nodes, 1))
-	if !e.Awaited && (e.Monotone || e.Form == FormIsNull && (e.Args[0].Monotone || e.Args[0].within != nil)) {
+	varies := e.Awaited && slices.ContainsFunc(e.Cols, func(c int) bool { return !b.Table.Columns[c].Domain.Single() })
+	if !varies && (e.Monotone || e.Form == FormIsNull && (e.Args[0].Monotone || e.Args[0].within != nil)) {
 		low, refusal := e.Value(b.Low)
 		if refusal != nil {
 			return false, refusal
@@ -147,7 +148,7 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 		}
 		return Same(e.Type(), low, high) && b.steadyAtTurns(e, low), nil
 	}
-	if e.within != nil && !e.Awaited {
+	if e.within != nil && !varies {
 		if ok, refusal := b.steadyWithin(e); ok || refusal != nil {
 			return ok, refusal
 		}
@@ -172,8 +173,9 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 }
 
 // betweenSteps reports whether a comparison of a bare column with what is awaited is decided by steps: by >= or <,
-// and there is a step at each number that has as many digits as the one that stands for it. A moment
-// is one of the column's where the one that stands for it is. Large numbers may have lost digits by a division.
+// and there is a step at each number that has as many digits as the one that stands for it: of a whole number, or of
+// what a sub-query itself gives, whose digits are those of its type; what is computed from it may have others for
+// another value, and a moment may lie between steps. Large numbers may have lost digits by a division.
 func (b *Box) betweenSteps(e *Expr) bool {
 	if !e.Awaited || e.Form != FormCompare {
 		return false
@@ -190,16 +192,13 @@ func (b *Box) betweenSteps(e *Expr) bool {
 	if refusal != nil || v == nil || !d.Ordered() || d.Ladder != nil {
 		return false
 	}
-	if IsMoment(d.Type) {
-		n, ok := wholeOf(v)
-		least, _ := wholeOf(d.Min)
-		return ok && with.Type() == d.Type && d.Step.Whole > 0 && (n-least)%d.Step.Whole == 0
-	}
 	scale := int32(0)
 	switch n := v.(type) {
 	case int64:
 	case policy.Numeric:
-		scale = max(n.Scale, 0)
+		if scale = max(n.Scale, 0); with.Form != formConstant {
+			return false
+		}
 	default:
 		return false
 	}

@@ -130,7 +130,7 @@ func DecidingFirst(list []*Expr) iter.Seq2[int, *Expr] {
 // Matters says that what is lowered from now on matters only where p holds, which e, a condition that was lowered, says
 // of one column's cells.
 func (l *Lowerer) Matters(e *Expr, p predicate.Pred) {
-	if len(e.Cols) != 1 {
+	if len(e.Cols) != 1 || e.Awaited {
 		return
 	}
 	column := e.Cols[0]

@@ -246,7 +246,7 @@ func (l *Lowerer) overCells(e *Expr) (truth, bool, *refuse.Refusal) {
 		if e.Op == "=" || e.Op == "<>" {
 			return l.equality(e)
 		}
-		if e.Monotone && l.Box.Calm(e, i) {
+		if e.Monotone && (!e.Awaited || c.Domain.Single()) && l.Box.Calm(e, i) {
 			return l.threshold(e, i, c.Domain)
 		}
 	}
