@@ -107,7 +107,7 @@ func patiently(t *testing.T, do func() error) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, ErrUnavailable) || time.Now().After(end) {
+		if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLocked) || time.Now().After(end) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Millisecond)
