@@ -55,7 +55,7 @@ var Faults = []Fault{
 	{"a key's run begins with the first cell of all", "rewrite/derived.go", "w.cellsPast(c, n, from), \"%\"", "w.cellsPast(c, n, 0), \"%\"", "rewrite.TestJoinsCountWhatTheSQLSays", true},
 	{"a run of pieces begins with the first cell of all", "rewrite/piece.go", "w.operate(w.cellsPast(c, n, starts[r.From]), \"/\"", "w.operate(w.cellsPast(c, n, 0), \"/\"", "rewrite.TestEnginesAgreeWithTheTwin", true},
 	{"pieces are told apart one by one", "planner/plans/even.go", "to-from < leastEven {", "to-from >= leastEven {", "rewrite.TestTextsDoNotGrow", false},
-	{"what is awaited is as steady as what stands for it", "planner/semantics/box.go", "if !e.Awaited && (e.Monotone", "if (e.Monotone", "test/truth.TestChargedIsAnswered", true},
+	{"what is awaited is as steady as what stands for it", "planner/semantics/box.go", "if !varies && (e.Monotone", "if (e.Monotone", "test/truth.TestChargedIsAnswered", true},
 	{"a cancel waits until the engine has planned", "backend/internal/embedded/embedded.go", "		return o.of, o.err\n	case <-ctx.Done():\n		return none, ctx.Err()\n", "		return o.of, o.err\n", "backend/internal/embedded.TestPlanningIsLeft", false},
 	{"texts that end otherwise have one template", "planner/parse/lift.go", "l.Text = string(append(key, s.Text[from:]...))", "l.Text = string(key)", "planner.TestTemplatesOfNumbers", false},
 	{"narrow noise has the moments of wide noise", "mechanisms/noise/moments.go", "case p < narrowVariance:", "case p < 0:", "mechanisms/noise.TestHalfWidthOfNarrowNoise", false},
