@@ -24,6 +24,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/dpproxy/dpproxy/internal/daemon"
+	"github.com/dpproxy/dpproxy/internal/daemon/daemontest"
 )
 
 // ErrNoBinaries says that no MariaDB server is installed.
@@ -39,12 +40,12 @@ type Server struct {
 // "sql_mode=ANSI".
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
-	daemon.Wanted(t)
+	daemontest.Wanted(t)
 	s, err := launch(options)
-	return daemon.UntilTheEnd(t, s, err, ErrNoBinaries)
+	return daemontest.UntilTheEnd(t, s, err, ErrNoBinaries)
 }
 
-var shared daemon.Shared[*Server]
+var shared daemontest.Shared[*Server]
 
 // Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must
 // call Main.
@@ -80,7 +81,7 @@ func launch(options []string) (*Server, error) {
 		return nil, fmt.Errorf("mariadbtest: %w", err)
 	}
 	s := &Server{}
-	if s.Dir, s.Remove, err = daemon.Directory("dpproxy-mariadbtest-"); err != nil {
+	if s.Dir, s.Remove, err = daemontest.Directory("dpproxy-mariadbtest-"); err != nil {
 		return nil, fmt.Errorf("mariadbtest: %w", err)
 	}
 	if err = s.initialise(server, scripts, owner); err == nil {
@@ -102,7 +103,8 @@ func (s *Server) own() []string {
 // initialise makes the server's own tables, as mariadb-install-db does, which needs another package.
 func (s *Server) initialise(server, scripts string, owner *syscall.Credential) error {
 	data := filepath.Join(s.Dir, "data")
-	if err := errors.Join(daemon.Own(s.Dir, owner), os.Mkdir(data, 0o700), daemon.Own(data, owner)); err != nil {
+	err := errors.Join(daemontest.Own(s.Dir, owner), os.Mkdir(data, 0o700), daemontest.Own(data, owner))
+	if err != nil {
 		return fmt.Errorf("mariadbtest: %w", err)
 	}
 	script := bytes.NewBufferString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL, @current_hostname = 'localhost', @skip_auth_anonymous = 1;\n")

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/internal/daemon"
+	"github.com/dpproxy/dpproxy/internal/daemon/daemontest"
 )
 
 // ErrNoBinaries says that no PostgreSQL server is installed.
@@ -34,9 +35,9 @@ type Server struct{ daemon.Process }
 // Start starts a server that is stopped when the test ends. Settings are further "name=value" server parameters.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	daemon.Wanted(t)
+	daemontest.Wanted(t)
 	s, err := Launch(settings...)
-	return daemon.UntilTheEnd(t, s, err, ErrNoBinaries)
+	return daemontest.UntilTheEnd(t, s, err, ErrNoBinaries)
 }
 
 // Launch starts a server that the caller stops.
@@ -69,7 +70,7 @@ func launch(initialise func(*Server, string, *syscall.Credential) error, setting
 
 // directory makes a directory for a server.
 func directory() (dir string, remove func() error, err error) {
-	if dir, remove, err = daemon.Directory("dpproxy-pgtest-"); err != nil {
+	if dir, remove, err = daemontest.Directory("dpproxy-pgtest-"); err != nil {
 		return "", nil, fmt.Errorf("pgtest: %w", err)
 	}
 	return dir, remove, nil
@@ -95,7 +96,7 @@ func (s *Server) initialise(bin string, owner *syscall.Credential) error {
 
 // own gives a directory to the user that the server runs as.
 func own(dir string, owner *syscall.Credential) error {
-	if err := daemon.Own(dir, owner); err != nil {
+	if err := daemontest.Own(dir, owner); err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}
 	return nil

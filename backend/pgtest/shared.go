@@ -9,10 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpproxy/dpproxy/internal/daemon"
+	"github.com/dpproxy/dpproxy/internal/daemon/daemontest"
 )
 
-var shared daemon.Shared[*Server]
+var shared daemontest.Shared[*Server]
 
 // Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must
 // end with os.Exit(pgtest.Main(m)).

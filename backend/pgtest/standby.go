@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpproxy/dpproxy/internal/daemon"
+	"github.com/dpproxy/dpproxy/internal/daemon/daemontest"
 )
 
 // Standby starts a standby of the server, a copy of its files that follows it by streaming, stopped when the test
@@ -27,7 +27,7 @@ func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 		}
 		return s.copyTo(c, owner)
 	}, settings)
-	return daemon.UntilTheEnd(t, copied, err, ErrNoBinaries)
+	return daemontest.UntilTheEnd(t, copied, err, ErrNoBinaries)
 }
 
 // copyTo makes a data directory of a running server's that begins as its standby.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/hive"
 	"github.com/dpproxy/dpproxy/internal/daemon"
+	"github.com/dpproxy/dpproxy/internal/daemon/daemontest"
 )
 
 // ErrNoBinaries says that Spark is not installed.
@@ -49,17 +50,17 @@ type kind struct {
 func Start(t testing.TB, login bool) *Server {
 	t.Helper()
 	s, err := launch(kind{login: login})
-	return daemon.UntilTheEnd(t, s, err, ErrNoBinaries)
+	return daemontest.UntilTheEnd(t, s, err, ErrNoBinaries)
 }
 
 // Cluster starts a server with so many executors, each a process with one processor and a gigabyte.
 func Cluster(t testing.TB, executors int) *Server {
 	t.Helper()
 	s, err := launch(kind{executors: executors, slow: true})
-	return daemon.UntilTheEnd(t, s, err, ErrNoBinaries)
+	return daemontest.UntilTheEnd(t, s, err, ErrNoBinaries)
 }
 
-var shared daemon.Shared[*Server]
+var shared daemontest.Shared[*Server]
 
 // Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must
 // call Main.

@@ -1,6 +1,6 @@
-// Package daemon is what the throw-away servers of tests have in common (backend/pgtest, backend/mariadbtest): a user
-// that is not root, a directory, a free port of the loopback address, and a process that does not outlive the test
-// binary. Only they import it.
+// Package daemon runs a database server as a child: the user that it runs as where this process is root's, a free port
+// of the loopback address, and a process that does not outlive this one. sandbox/cluster starts PostgreSQL by it, and
+// the tests their throw-away servers (daemontest).
 package daemon
 
 import (
@@ -18,8 +18,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 // Executable reports whether a file can be run.
@@ -46,25 +44,6 @@ func Owner(names ...string) (*syscall.Credential, error) {
 		}
 	}
 	return nil, fmt.Errorf("running as root, and no user %s exists to run the server", strings.Join(names, " or "))
-}
-
-// Directory makes a directory for a server: in memory where there is room, but for benchmarks.
-func Directory(prefix string) (dir string, remove func() error, err error) {
-	if dir, remove, err = memory.New(); err == nil {
-		return dir, remove, nil
-	}
-	if dir, err = os.MkdirTemp("", prefix); err != nil {
-		return "", nil, err
-	}
-	return dir, func() error { return os.RemoveAll(dir) }, nil
-}
-
-// Own gives a directory to the user that the server runs as.
-func Own(dir string, owner *syscall.Credential) error {
-	if owner == nil {
-		return nil
-	}
-	return os.Chown(dir, int(owner.Uid), int(owner.Gid))
 }
 
 // freePort is a port that nobody listens at. Another process may take it before the server does.

@@ -122,11 +122,10 @@ func (b *Box) IsWide(e *Expr) bool {
 	return false
 }
 
-// steady reports whether e is constant on the box: it reads only columns of single values, or is monotone and equal
-// at both
-// ends, there or within the day that the box lies in, or is made of steady parts, or is a field of a date, or
-// several as text, whose unit is steady. What is awaited is so whatever comes: the rest
-// of a statement whose first part is paid for is not refused for what was released of it.
+// steady reports whether e is constant on the box: it reads only columns of single values, or is monotone and equal at
+// both ends, there or within the day that the box lies in, or is made of steady parts, or is a field of a date, or
+// several as text, whose unit is steady. What is awaited is so whatever comes: the rest of a statement whose first part
+// is paid for is not refused for what was released of it.
 func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 	if !b.IsWide(e) {
 		return true, nil

@@ -1,12 +1,35 @@
-package daemon
+// Package daemontest is what the throw-away servers of tests have in common.
+package daemontest
 
 import (
 	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
+
+// Directory makes a directory for a server: in memory where there is room, but for benchmarks.
+func Directory(prefix string) (dir string, remove func() error, err error) {
+	if dir, remove, err = memory.New(); err == nil {
+		return dir, remove, nil
+	}
+	if dir, err = os.MkdirTemp("", prefix); err != nil {
+		return "", nil, err
+	}
+	return dir, func() error { return os.RemoveAll(dir) }, nil
+}
+
+// Own gives a directory to the user that the server runs as.
+func Own(dir string, owner *syscall.Credential) error {
+	if owner == nil {
+		return nil
+	}
+	return os.Chown(dir, int(owner.Uid), int(owner.Gid))
+}
 
 // A Server can be stopped.
 type Server interface{ Stop() error }
