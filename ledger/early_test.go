@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -142,6 +143,8 @@ func TestRule4NothingIsShownBeforeItIsDurable(t *testing.T) {
 	told := stops.charges(a)
 	ds, _ := b.book.find("census")
 	decides, goOn := make(chan int64), make(chan struct{})
+	releases := sync.OnceFunc(func() { close(goOn); close(stops.goOn) })
+	defer releases() // a test that fails waits for nobody either
 	go func() {
 		told <- b.do(ctx, &job{ds: ds, run: func(t *batch) error {
 			decides <- t.book.balance(ds, "ann", t.now).LifeSpent.Epsilon.Micro()
@@ -154,8 +157,7 @@ func TestRule4NothingIsShownBeforeItIsDurable(t *testing.T) {
 	}
 	wantSpent(t, b, "ann", 1e6, 1e6)
 	crashes(t, s)
-	close(goOn)
-	close(stops.goOn)
+	releases()
 	for range 2 {
 		wantErr(t, <-told, ErrUnavailable)
 	}

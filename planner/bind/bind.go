@@ -220,22 +220,7 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 		return nil, refusal
 	}
 	if sel.Larg != nil {
-		if r, refusal := b.branchRows(sel, scope); r != nil || refusal != nil {
-			return r, refusal
-		}
-		if r, refusal := b.setRows(sel, scope); r != nil || refusal != nil {
-			return r, refusal
-		}
-		for _, branch := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
-			r, refusal := b.selectRows(branch, scope)
-			if refusal != nil {
-				return nil, refusal
-			}
-			if r != nil && (sel.All || len(r.keys) > 0) { // else each branch is grouped by what it shows
-				return nil, rowsCombined.At(r.pos, ast.SetOperation(sel.Op))
-			}
-		}
-		return nil, nil
+		return b.setRows(sel, scope)
 	}
 	from, refusal := b.FromRows(sel, scope)
 	switch {

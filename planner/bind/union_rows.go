@@ -21,29 +21,13 @@ func UnionAll(sel *pg.SelectStmt) *pg.SelectStmt {
 	return sel
 }
 
-// branchRows are the private rows of a UNION ALL of rows of one table: each row once for each branch that passes it on.
-func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
-	var branches []*Rows
-	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
-	read = func(sel *pg.SelectStmt) (bool, *refuse.Refusal) {
-		if union := UnionAll(sel); union != nil {
-			if ok, refusal := read(union.Larg); !ok || refusal != nil {
-				return false, refusal
-			}
-			return read(union.Rarg)
+// fanned are the rows of a UNION ALL of rows of one table: each row once for each branch that passes it on. It returns
+// nil if the branches are of several tables, or have keys.
+func (b *Binder) fanned(branches []*Rows) (*Rows, *refuse.Refusal) {
+	for _, r := range branches {
+		if r.fan != nil || len(r.keys) > 0 || r.Table != branches[0].Table || len(r.names) != len(branches[0].names) {
+			return nil, nil
 		}
-		if sel.Op != pg.SetOperation_SETOP_NONE {
-			return false, nil
-		}
-		r, refusal := b.selectRows(sel, scope)
-		if r == nil || refusal != nil || r.fan != nil || len(r.keys) > 0 || len(branches) > 0 && (r.Table != branches[0].Table || len(r.names) != len(branches[0].names)) {
-			return false, refusal
-		}
-		branches = append(branches, r)
-		return true, nil
-	}
-	if ok, refusal := read(sel); !ok || refusal != nil {
-		return nil, refusal
 	}
 	list := &Candidates{alias: branches[0].Alias(), names: branches[0].names}
 	for _, r := range branches {

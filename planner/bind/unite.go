@@ -24,36 +24,61 @@ import (
 // the sub-query's rows are those of a United. UNION is that and DISTINCT, along the unit; INTERSECT and EXCEPT of
 // units' keys are DISTINCT and a condition on what the unit has elsewhere.
 
-// setRows are the private rows of a set operation; nil means not all of its branches pass such rows on.
+// setRows are the private rows of a set operation. It returns nil if none of its branches passes such rows on, or if each
+// branch is grouped by what it shows. Each branch is bound once: branches stand in one another.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
-	if sel.LimitCount != nil || sel.LimitOffset != nil || len(sel.LockingClause) > 0 {
-		return nil, nil
-	}
-	if sel.Op != pg.SetOperation_SETOP_UNION {
-		return b.unitsBoth(sel, scope)
-	}
+	union := sel.Op == pg.SetOperation_SETOP_UNION
 	var branches []*Rows
-	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
-	read = func(part *pg.SelectStmt) (bool, *refuse.Refusal) {
-		if part.Larg != nil && part.Op == pg.SetOperation_SETOP_UNION && part.All == sel.All && (part == sel || UnionAll(part) != nil) {
-			if ok, refusal := read(part.Larg); !ok || refusal != nil {
-				return false, refusal
+	private := 0
+	var read func(part *pg.SelectStmt) *refuse.Refusal
+	read = func(part *pg.SelectStmt) *refuse.Refusal {
+		if part == sel || union && sel.All && UnionAll(part) != nil {
+			if refusal := read(part.Larg); refusal != nil {
+				return refusal
 			}
 			return read(part.Rarg)
 		}
 		r, refusal := b.selectRows(part, scope)
-		if r == nil || refusal != nil {
-			return false, refusal
+		if r != nil {
+			private++
 		}
-		if r, refusal = r.rowByRow("combined by UNION"); refusal != nil {
-			return false, refusal
-		}
-		own := *r
-		branches = append(branches, &own)
-		return true, nil
+		branches = append(branches, r)
+		return refusal
 	}
-	if ok, refusal := read(sel); !ok || refusal != nil {
+	if refusal := read(sel); refusal != nil {
 		return nil, refusal
+	}
+	if private == len(branches) && sel.LimitCount == nil && sel.LimitOffset == nil && len(sel.LockingClause) == 0 {
+		combine := b.unionRows
+		if !union {
+			combine = b.unitsBoth
+		}
+		if r, refusal := combine(sel, branches); r != nil || refusal != nil {
+			return r, refusal
+		}
+	}
+	for _, r := range branches {
+		if r != nil && (sel.All || len(r.keys) > 0) {
+			return nil, rowsCombined.At(r.pos, ast.SetOperation(sel.Op))
+		}
+	}
+	return nil, nil
+}
+
+// unionRows are the rows of a UNION whose branches are private rows all.
+func (b *Binder) unionRows(sel *pg.SelectStmt, branches []*Rows) (*Rows, *refuse.Refusal) {
+	if UnionAll(sel) != nil {
+		if r, refusal := b.fanned(branches); r != nil || refusal != nil {
+			return r, refusal
+		}
+	}
+	for i, r := range branches {
+		row, refusal := r.rowByRow("combined by UNION")
+		if refusal != nil {
+			return nil, refusal
+		}
+		own := *row
+		branches[i] = &own
 	}
 	if !sel.All && !slices.ContainsFunc(branches, func(r *Rows) bool { return len(r.keys) > 0 }) {
 		return nil, nil
@@ -220,15 +245,8 @@ func columnNamed(name string, pos int) *pg.Node {
 }
 
 // unitsBoth is INTERSECT or EXCEPT of two lists of units: those of the left that are, or are not, on the right.
-func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
-	left, refusal := b.selectRows(sel.Larg, scope)
-	if left == nil || refusal != nil {
-		return nil, refusal
-	}
-	right, refusal := b.selectRows(sel.Rarg, scope)
-	if right == nil || refusal != nil {
-		return nil, refusal
-	}
+func (b *Binder) unitsBoth(sel *pg.SelectStmt, sides []*Rows) (*Rows, *refuse.Refusal) {
+	left, right := sides[0], sides[1]
 	if !sel.All && len(left.keys)+len(right.keys) == 0 {
 		return nil, nil
 	}
@@ -236,7 +254,7 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Ref
 	if sel.All {
 		operation += " ALL"
 	}
-	for _, r := range []*Rows{left, right} {
+	for _, r := range sides {
 		if sel.All || r.fan != nil || r.preserved > 0 || len(r.keys) == 0 {
 			return nil, rowsCombined.At(r.pos, operation)
 		}
