@@ -215,6 +215,7 @@ func (b *Binder) namedRows(v *pg.RangeVar, scope *Scope) (*Rows, *refuse.Refusal
 
 // selectRows returns the private rows that a SELECT without aggregation passes on, nil when it does not pass on any.
 func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
+	b.Env.Work.Step(1)
 	scope, refusal := b.With(sel, scope)
 	if refusal != nil {
 		return nil, refusal
