@@ -1,6 +1,9 @@
 package planner
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -74,5 +77,47 @@ func TestHintsArePlanned(t *testing.T) {
 	}
 	if found < 12 {
 		t.Errorf("only %d statements were found", found)
+	}
+}
+
+// steppedKeys are keys that mostly cut a column, in place of %[1]s, between its steps: C is a constant, R is released.
+var steppedKeys = []string{"floor(%[1]s / C)", "round(%[1]s / (R + C))", "width_bucket(%[1]s, 0, C, 3)", "width_bucket(%[1]s, 0, R, 3)", "(%[1]s * C)::int / 7", "%[1]s * %[1]s > R", "sqrt(%[1]s) * C > 7", "%[1]s / C > R", "%[1]s::text LIKE '%%7'",
+	"greatest(%[1]s, C)", "%[1]s %% 7 = 3", "floor(%[1]s / C) > R"}
+
+// TestHintsOfSteps: of a key that is refused for what its column's steps are, the hint is followed with constants and
+// with released numbers, and answered.
+func TestHintsOfSteps(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	c.Settings.Epsilon = c.Dataset.Defaults.MaxEpsilon
+	r, found := rand.New(rand.NewPCG(1, 45)), 0
+	hinted := regexp.MustCompile(`CASE WHEN (\w+) < … THEN … END`)
+	drawn := func(text string) string {
+		return regexp.MustCompile(`\b[CR]\b`).ReplaceAllStringFunc(text, func(what string) string {
+			if what == "R" {
+				return "(SELECT avg(income) FROM people)"
+			}
+			return fmt.Sprintf("%d.%d", 1+r.IntN(40_000), 1+r.IntN(99))
+		})
+	}
+	for range 120 {
+		text := "SELECT " + drawn(fmt.Sprintf(steppedKeys[r.IntN(len(steppedKeys))], "income")) + " AS k, count(*) FROM people GROUP BY 1"
+		refusal := refused(c, text)
+		if refusal == nil || refusal.ID != "off-grid-expression" {
+			continue
+		}
+		of := hinted.FindStringSubmatch(refusal.Hint)
+		if found++; of == nil {
+			t.Errorf("%s hints at no statement: %s", text, refusal.Hint)
+			continue
+		}
+		for _, end := range []string{"C", "R"} {
+			follow := "SELECT " + drawn(fmt.Sprintf("CASE WHEN %[1]s < %[2]s THEN 1 WHEN %[1]s < C THEN 2 END", of[1], end)) + " AS k, count(*) FROM people GROUP BY 1"
+			if again := refused(c, follow); again != nil {
+				t.Errorf("%s\n%s hints at\n%s which is refused: %s", text, refusal.Hint, follow, again.Message)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d keys were refused", found)
 	}
 }

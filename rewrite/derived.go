@@ -29,6 +29,8 @@ func (w *writer) derived() string {
 		return w.computed(d)
 	case *derived.Tabulated:
 		return w.tabulated(d)
+	case *derived.Tested:
+		return w.tested(d)
 	case *derived.United:
 		return w.united(d)
 	case *derived.Windowed:
@@ -122,6 +124,16 @@ func (w *writer) marked(m *derived.Marked) string {
 		items = append(items, "CASE WHEN "+has+" THEN 1 ELSE 0 END"+mark)
 	}
 	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + join + ")"
+}
+
+// tested writes the rows of its input with the cell of a condition.
+func (w *writer) tested(d *derived.Tested) string {
+	a := w.sub(d.From, "a")
+	items := w.passed(a, len(d.From.Columns))
+	if last := len(w.table.Columns); slices.Contains(w.used, w.table.Columns[last-1]) {
+		items = append(items, "CASE WHEN "+a.predicate(d.Holds)+" THEN 1 WHEN "+a.predicate(d.Fails)+" THEN 0 END AS n"+strconv.Itoa(last))
+	}
+	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + ")"
 }
 
 // partedByOther are the rows that have another, and below them those that have none:

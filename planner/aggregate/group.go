@@ -169,6 +169,10 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 		e = &typed
 	}
 	if _, known := g.keyAt[e.Canon]; !known {
+		canon := e.Canon
+		if e, refusal = g.b.Tested(g.Rows, n, e); refusal != nil {
+			return 0, refusal
+		}
 		if g.Fanned != nil {
 			if refusal := g.Fanned.key(n, e.Pos); refusal != nil {
 				return 0, refusal
@@ -176,8 +180,9 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 		} else {
 			g.b.Open.Want(g.Rows.Table, e.Cols)
 		}
-		g.keyAt[e.Canon] = len(g.Question.Keys)
+		g.keyAt[canon] = len(g.Question.Keys)
 		g.Question.Keys = append(g.Question.Keys, e)
+		return g.keyAt[canon], nil
 	}
 	return g.keyAt[e.Canon], nil
 }
@@ -208,7 +213,7 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	switch n.GetNode().(type) {
 	case *pg.Node_SubLink:
 		return g.keyElsewhere(n), nil
-	case *pg.Node_AConst, *pg.Node_ParamRef, nil:
+	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_CollateClause, nil:
 		return nil, nil
 	}
 	if f := n.GetGroupingFunc(); f != nil {

@@ -28,7 +28,7 @@ func (b *Binder) Resolve(v *pg.RangeVar) (private *policy.Table, other plans.Rel
 	if !slices.Contains(path, "pg_catalog") {
 		path = append([]string{"pg_catalog"}, path...)
 	}
-	if len(b.Context.Settings.SearchPath) == 0 {
+	if b.Context.Settings.SearchPath == nil {
 		path = append(path, "public")
 	}
 	for _, schema := range path {

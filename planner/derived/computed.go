@@ -220,6 +220,8 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) (at int, ok bool) {
 			from = d.From
 		case *Tabulated:
 			from = d.From
+		case *Tested:
+			from = d.From
 		case *Marked:
 			from = d.From
 		case *Matched:
@@ -233,8 +235,8 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) (at int, ok bool) {
 	return 0, false
 }
 
-// OperandsOf are the columns of inputs that a computed column, one that a window function says, or one of a union is
-// made of; none of any other.
+// OperandsOf are the columns of inputs that a computed column, a condition, one that a window function says, or one of a
+// union is made of; none of any other.
 func OperandsOf(c *policy.Column) (list []*policy.Column) {
 	if c.Table == nil {
 		return nil
@@ -259,6 +261,10 @@ func OperandsOf(c *policy.Column) (list []*policy.Column) {
 	case *Tabulated:
 		if at >= len(d.From.Columns) {
 			list = slices.Clone(d.Args)
+		}
+	case *Tested:
+		if at >= len(d.From.Columns) {
+			list = d.columns()
 		}
 	case *United:
 		for _, b := range d.Branches {

@@ -187,6 +187,8 @@ func Widened(t *policy.Table) *policy.Table {
 		return d.From
 	case *Tabulated:
 		return d.From
+	case *Tested:
+		return d.From
 	}
 	return nil
 }

@@ -250,7 +250,7 @@ func (w *walk) item(n *pg.Node) relation {
 		return w.see(w.table(v.RangeVar).as(v.RangeVar.Relname, v.RangeVar.Alias))
 	case *pg.Node_RangeFunction:
 		alias, columns := w.b.Series(n)
-		out := relation{known: columns != nil}
+		out := relation{known: columns != nil, noisyRows: w.typed && slices.ContainsFunc(v.RangeFunction.Functions, w.holdsCounts)}
 		for _, c := range columns {
 			out.columns = append(out.columns, column{OutColumn: c})
 		}
@@ -259,6 +259,9 @@ func (w *walk) item(n *pg.Node) relation {
 			if len(out.columns) == 0 && a != nil { // unnest(…) AS n has a column n
 				out.columns = []column{{OutColumn: plans.OutColumn{Name: a.Aliasname}}}
 			}
+			for i := range out.columns {
+				out.columns[i].Noisy = out.noisyRows
+			}
 			return w.see(out.as("", a))
 		}
 		return w.see(out.as(alias, nil))
@@ -266,6 +269,14 @@ func (w *walk) item(n *pg.Node) relation {
 		return w.join(v.JoinExpr)
 	}
 	return w.see(relation{})
+}
+
+// holdsCounts reports whether something within a node, a column or a sub-query, depends on counts.
+func (w *walk) holdsCounts(n *pg.Node) bool {
+	if n.GetColumnRef() != nil || n.GetSubLink() != nil {
+		return w.isNoisyNode(n)
+	}
+	return slices.ContainsFunc(ast.Children(n), w.holdsCounts)
 }
 
 // see puts a relation in sight.

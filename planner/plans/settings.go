@@ -21,7 +21,7 @@ type Settings struct {
 	Release      bool // dp.release: releases go before counts that are more exact, hers too
 	Probes       Probes
 	OffGrid      OffGrid
-	SearchPath   []string
+	SearchPath   []string // nil: public
 	Zone         *time.Location
 	Form         scalar.Form
 	Literals     *scalar.Literals // how the literals of a statement that was prepared are read; nil means by Zone and Form

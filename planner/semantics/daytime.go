@@ -132,7 +132,7 @@ func readsDayTime(e *Expr) bool { return e.within != nil || slices.ContainsFunc(
 
 // dayTimeHint says what can be asked of the times of a column whose cells hold several.
 func dayTimeHint(c *policy.Column) string {
-	return fmt.Sprintf("Its steps are of %[2]s. Any time can be compared in WHERE, in FILTER and in sum(CASE WHEN %[1]s::time <= '17:00' THEN 1 ELSE 0 END); in a key write %[1]s::time < '17:00' or date_trunc('hour', %[1]s)::time, which fall on the steps where those are of an hour or divide one.", c.Name, StepOf(c))
+	return fmt.Sprintf("Its steps are of %[2]s. Any time can be compared, in a key by CASE WHEN %[1]s::time <= '17:00' THEN 1 ELSE 0 END; date_trunc('hour', %[1]s)::time falls on the steps where those are of an hour or divide one.", c.Name, StepOf(c))
 }
 
 // timeAt is the time that e shows of a row; below 0: none.

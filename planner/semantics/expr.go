@@ -55,6 +55,7 @@ type Expr struct {
 	Formula   bool    // it is the planner's own arithmetic over counters, an average's
 	Answered  bool    // it depends on what is answered first (docs/adr/0117), which is not known when the statement is first planned
 	Awaited   bool    // it depends on what is not answered yet, for which a value stands
+	Collated  bool    // COLLATE stands in it
 	Nodes     int     // of its tree, for Work; 0 means one
 	Looked    *Looked // what it looks up by its only argument; nil means it looks nothing up (alike.go)
 	affine    *Affine
@@ -93,7 +94,7 @@ func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 	for _, a := range args {
 		e.Nodes = min(e.Nodes+max(a.Nodes, 1), 1<<20)
 		e.Cols = Union(e.Cols, a.Cols)
-		e.Answered, e.Awaited = e.Answered || a.Answered, e.Awaited || a.Awaited
+		e.Answered, e.Awaited, e.Collated = e.Answered || a.Answered, e.Awaited || a.Awaited, e.Collated || a.Collated
 		size += len(a.Canon) + 1
 	}
 	var b strings.Builder

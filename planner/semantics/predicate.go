@@ -70,6 +70,20 @@ func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	return truth{}, false, nil
 }
 
+// Decided are where a condition is true and where it is false, if the database can test it; within reports whether it
+// does so within a step, or a bound of it has moved to one.
+func (l *Lowerer) Decided(e *Expr) (holds, fails predicate.Pred, within bool, refusal *refuse.Refusal) {
+	own, notes := *l, Notes{}
+	own.Notes = &notes
+	t, ok, refusal := own.Lower(e)
+	if !ok || refusal != nil {
+		return nil, nil, false, refusal
+	}
+	_, onGrid := predicate.Columns(t.Holds, nil)
+	l.Notes.AddAll(notes)
+	return t.Holds, t.fails, !onGrid || len(notes) > 0, nil
+}
+
 // truthOf is the truth of a constant.
 func truthOf(v policy.Value) truth {
 	switch v {

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,13 +68,45 @@ func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 	case *pg.Node_SubLink:
 		return t.subLink(v.SubLink)
 	case *pg.Node_CollateClause:
-		return nil, NoForm.At(int(v.CollateClause.Location), "COLLATE")
+		return t.collated(v.CollateClause)
 	case *pg.Node_AArrayExpr:
 		return nil, NoForm.At(int(v.AArrayExpr.Location), "an array")
 	case *pg.Node_RowExpr:
 		return nil, NoForm.At(int(v.RowExpr.Location), "a row expression")
 	}
 	return nil, NoForm.At(ast.Location(n), "this expression")
+}
+
+// byBytes are the collations by which cells compare in any case, whatever the database's default is.
+var byBytes = map[string]bool{"C": true, "POSIX": true, "ucs_basic": true, "default": true}
+
+// collated is a text under one of them, which changes nothing but how letters change their case.
+func (t *Translator) collated(c *pg.CollateClause) (*Expr, *refuse.Refusal) {
+	e, r := t.Expr(c.Arg)
+	if r != nil {
+		return nil, r
+	}
+	names := ast.Strings(c.Collname)
+	if name := names[len(names)-1]; !byBytes[name] || len(names) > 1 && names[0] != "pg_catalog" {
+		return nil, otherCollation.At(int(c.Location), name)
+	}
+	if !e.Type().Textual() && e.Type() != policy.Unknown {
+		return nil, NoForm.At(int(c.Location), "COLLATE of "+e.Type().Name())
+	}
+	same := *e
+	same.Collated = names[len(names)-1] != "default"
+	return &same, nil
+}
+
+// changesCase are the functions and operators to which a collation says which letters are the same but for their case.
+var changesCase = map[string]bool{"lower": true, "upper": true, "initcap": true, "~~*": true, "!~~*": true, "~": true, "!~": true, "~*": true, "!~*": true, "similar_to_escape": true}
+
+// caseOfCollated refuses them of a text under a collation of its own.
+func caseOfCollated(name string, pos int, args []*Expr) *refuse.Refusal {
+	if changesCase[name] && slices.ContainsFunc(args, func(a *Expr) bool { return a.Collated }) {
+		return NoForm.At(pos, name+" under COLLATE").Hinting("Leave COLLATE out.")
+	}
+	return nil
 }
 
 // All translates a list.

@@ -98,6 +98,9 @@ func (t *Translator) Combine(op string, pos int, args ...*Expr) (*Expr, *refuse.
 const maxProductNodes = 64
 
 func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
+	if refusal := caseOfCollated(op, pos, args); refusal != nil {
+		return nil, refusal
+	}
 	if t.anyCoalesces(args) && (patterns[op] || op == "^@" || op == "=" || op == "<>" || op == "!=") {
 		if e, r := t.coalesced(args, func(args []*Expr) (*Expr, *refuse.Refusal) { return t.operation(op, pos, args...) }); e != nil || r != nil {
 			return e, r

@@ -100,9 +100,9 @@ func (s *Settings) Milliseconds(name string) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// searchPath splits a list of schema names, quoted or not.
+// searchPath splits a list of schema names, quoted or not; of none it is empty, and not nil.
 func searchPath(text, user string) []string {
-	var path []string
+	path := []string{}
 	for _, part := range strings.Split(text, ",") {
 		part = strings.TrimSpace(part)
 		if len(part) >= 2 && part[0] == '"' && part[len(part)-1] == '"' {

@@ -7,13 +7,15 @@ import (
 	"testing"
 )
 
-// wide is the shop with columns of up to 10^6 cells, over which nothing can be listed in a statement's time.
+// wide is the shop with columns of 10^6 cells and more, over which nothing can be listed in a statement's time.
 func wide(s *schema) {
 	for _, t := range s.tables {
 		for i, c := range t.columns {
 			switch t.name + "." + c.name {
-			case "lineitem.price", "orders.total":
+			case "lineitem.price":
 				t.columns[i].rules = "domain: {min: 0, max: 10000, step: 0.01}"
+			case "orders.total":
+				t.columns[i].rules = "domain: {min: 0, max: 200000, step: 0.01}"
 			}
 		}
 	}
@@ -61,6 +63,16 @@ var dependent = []string{
 	"SELECT %[1]s BETWEEN R AND S AS k, sum(%[1]s) AS a FROM %[2]s GROUP BY 1",
 	"SELECT t.%[1]s > m.a AS k, count(*) AS n FROM %[2]s t, (SELECT count(*) / 7.0 AS a FROM %[2]s) m GROUP BY 1",
 	"SELECT count(*) AS n FROM %[2]s WHERE %[1]s * %[1]s > R",
+	"SELECT count(*) AS n FROM %[2]s WHERE floor(%[1]s / 0.7) > R",
+	"SELECT count(*) AS n FROM %[2]s WHERE %[1]s < R OR %[1]s::text LIKE '%%.25'",
+	"SELECT count(*) AS n FROM %[2]s WHERE %[1]s >= greatest(R - 1000, 20.25)",
+	"SELECT floor(%[1]s / 0.7) > R AS k, count(*) AS n FROM %[2]s GROUP BY 1",
+	"SELECT %[1]s < R OR %[1]s::text LIKE '%%.25' AS k, count(*) AS n FROM %[2]s GROUP BY 1",
+	"SELECT %[1]s >= greatest(R - 1000, 20.25) AS k, count(*) AS n FROM %[2]s GROUP BY 1",
+	"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY %[1]s) AS a, count(*) AS n FROM %[2]s WHERE %[1]s > R",
+	"SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY %[1]s - R) AS a FROM %[2]s",
+	"SELECT %[1]s > R AS k, percentile_cont(0.5) WITHIN GROUP (ORDER BY %[1]s) AS a FROM %[2]s GROUP BY 1",
+	"SELECT avg(CASE WHEN %[1]s > R THEN 1.5 ELSE 2 END) AS a FROM %[2]s",
 	"SELECT width_bucket(%[1]s, 0, R::numeric, 3) AS k, count(*) AS n FROM %[2]s GROUP BY 1 HAVING count(*) > 0",
 	"SELECT floor(%[1]s / (R + 1)) AS k, count(*) AS n FROM %[2]s GROUP BY 1 HAVING count(*) > 0 ORDER BY 1 LIMIT 5",
 	"SELECT to_char(sum(%[1]s) / R, 'FM999990.00') AS a, repeat('x', (S)::int %% 5) AS b FROM %[2]s",

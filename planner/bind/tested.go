@@ -1,0 +1,69 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A key of GROUP BY has one value in each cell of its columns. A condition in it that is decided within a step is one
+// that the database decides as it does those of WHERE: whether it holds becomes a column of the rows (derived.Tested),
+// of which there are two cells, or three. Of
+//
+//	SELECT CASE WHEN price < 12.34 THEN 'low' WHEN price < 56.78 THEN 'middle' ELSE 'high' END, count(*) FROM lineitem GROUP BY 1
+//
+// the key reads two such columns, and no price.
+
+// Tested is a key with its conditions within a step as columns, or as it is where it has none.
+func (b *Binder) Tested(r *Rows, n *pg.Node, key *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+	if r.MeetsList() || !slices.ContainsFunc(key.Cols, func(c int) bool {
+		d := r.Table.Columns[c].Domain
+		return d != nil && !d.Single()
+	}) {
+		return key, nil
+	}
+	t, plain, found := b.OverRows(r, "GROUP BY"), b.OverRows(r, "GROUP BY"), false
+	around := t.Hook
+	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if e, refusal := around(n); e != nil || refusal != nil {
+			return e, refusal
+		}
+		if n.GetAExpr() == nil && n.GetBoolExpr() == nil && n.GetBooleanTest() == nil {
+			return nil, nil
+		}
+		e, refusal := plain.Expr(n)
+		if refusal != nil || e.Type() != policy.Bool || e.IsConstant() {
+			return nil, refusal
+		}
+		at, ok, refusal := b.test(r, e)
+		if !ok || refusal != nil {
+			return nil, refusal
+		}
+		found = true
+		return semantics.ColumnExpr(at, policy.Bool, -1, e.Pos), nil
+	}
+	e, refusal := t.Expr(n)
+	if refusal != nil || !found {
+		return key, refusal
+	}
+	return e, nil
+}
+
+// test gives the rows a column that says whether a condition holds, once, where that is decided within a step.
+func (b *Binder) test(r *Rows, e *semantics.Expr) (at int, ok bool, refusal *refuse.Refusal) {
+	l := semantics.Lowerer{Table: r.Table, Env: b.Env, Box: semantics.NewBox(r.Table, b.Env), Notes: &b.Notes, OffGrid: b.Context.Settings.OffGrid}
+	holds, fails, within, refusal := l.Decided(e)
+	if !within || refusal != nil {
+		return 0, false, refusal
+	}
+	if at, ok = derived.TestedIn(r.Table, holds, fails); ok {
+		return at, true, nil
+	}
+	r.Become(derived.NewTested(&derived.Tested{From: r.Table, Holds: holds, Fails: fails}))
+	return len(r.Table.Columns) - 1, true, nil
+}
