@@ -31,6 +31,7 @@ var released = []struct {
 	{"counts of groups", `SELECT kind, count(*) FROM calls GROUP BY 1`, true, false},
 	{"counts of groups with a condition", `SELECT ward, count(*) FROM visits WHERE minutes > -5 GROUP BY 1`, true, false},
 	{"FILTER", `SELECT count(*) FILTER (WHERE secs < 30), count(*) FILTER (WHERE secs >= 30) FROM calls`, true, false},
+	{"a condition within a step as a key", `SELECT secs > 22.5, count(*) FROM calls GROUP BY 1`, true, false},
 	{"range", `SELECT count(*) FROM calls WHERE moment >= '2025-01-02' AND moment < '2025-01-05'`, true, true},
 	{"time of the day", `SELECT count(*) FROM calls WHERE moment::time <= '22:30'`, true, false},
 	{"sum", `SELECT sum(paid) FROM calls`, true, false},

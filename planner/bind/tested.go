@@ -19,15 +19,19 @@ import (
 //
 // the key reads two such columns, and no price.
 
-// Tested is a key with its conditions within a step as columns, or as it is where it has none.
-func (b *Binder) Tested(r *Rows, n *pg.Node, key *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
-	if r.MeetsList() || !slices.ContainsFunc(key.Cols, func(c int) bool {
-		d := r.Table.Columns[c].Domain
-		return d != nil && !d.Single()
-	}) {
-		return key, nil
+// Tested is a key, or an argument, with its conditions within a step as columns, or as it is where it has none. Of an
+// argument they are all that it may read within a step: others are added up by what holds where (sums of CASE).
+func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+	within := func(e *semantics.Expr) bool {
+		return slices.ContainsFunc(e.Cols, func(c int) bool {
+			d := r.Table.Columns[c].Domain
+			return d != nil && !d.Single()
+		})
 	}
-	t, plain, found := b.OverRows(r, "GROUP BY"), b.OverRows(r, "GROUP BY"), false
+	if r.MeetsList() || !within(e) {
+		return e, nil
+	}
+	table, t, plain, found := r.Table, b.OverRows(r, place), b.OverRows(r, place), false
 	around := t.Hook
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if e, refusal := around(n); e != nil || refusal != nil {
@@ -47,11 +51,12 @@ func (b *Binder) Tested(r *Rows, n *pg.Node, key *semantics.Expr) (*semantics.Ex
 		found = true
 		return semantics.ColumnExpr(at, policy.Bool, -1, e.Pos), nil
 	}
-	e, refusal := t.Expr(n)
-	if refusal != nil || !found {
-		return key, refusal
+	tested, refusal := t.Expr(n)
+	if refusal != nil || !found || place != "GROUP BY" && within(tested) {
+		r.Become(table)
+		return e, refusal
 	}
-	return e, nil
+	return tested, nil
 }
 
 // test gives the rows a column that says whether a condition holds, once, where that is decided within a step.

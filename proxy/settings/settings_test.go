@@ -122,8 +122,8 @@ func TestZones(t *testing.T) {
 
 func TestSearchPath(t *testing.T) {
 	for text, want := range map[string]string{`"$user", public`: "[alice public]", `A, "B c", "q""q"`: `[a B c q"q]`, "": "[]", " , ": "[]"} {
-		if got := fmt.Sprint(searchPath(text, "alice")); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
+		if got := searchPath(text, "alice"); got == nil || fmt.Sprint(got) != want {
+			t.Errorf("%s: %#v, want %s", text, got, want)
 		}
 	}
 }

@@ -13,6 +13,16 @@ var regressions = []struct {
 	schema, sql, roles string
 	refused            string // where a refusal is the honest answer yet: its text
 }{
+	// A condition between two steps is a key.
+	{"shop", `SELECT CASE WHEN price < (SELECT avg(price) FROM lineitem) THEN 'low' WHEN price <= 77.77 THEN 'middle' ELSE 'high' END, count(*), sum(quantity) FROM lineitem GROUP BY 1`, "kcv", ""},
+	{"shop", `SELECT balance BETWEEN 20.25 AND (SELECT avg(balance) FROM customer), sum(balance), count(*) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kvc", ""},
+	{"shop", `SELECT t.price > m.a, count(*) FROM lineitem t, (SELECT count(*) / 7.0 AS a FROM lineitem) m GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT o.status, l.price > 20.25, count(*) FROM orders o LEFT JOIN lineitem l USING (order_id) GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"shop", `SELECT coalesce(total > 20.25 OR paid, false), count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT avg(CASE WHEN price > 20.25 THEN 1.5 ELSE 2 END), sum(CASE WHEN price > (SELECT avg(price) FROM lineitem) THEN 3 WHEN price < 20.25 THEN -1 ELSE 0 END) FROM lineitem`, "vv", ""},
+	// COLLATE "C" is how cells compare.
+	{"shop", `SELECT country COLLATE "C", count(*) FROM customer WHERE country COLLATE "POSIX" < 'fr' AND tier COLLATE pg_catalog."default" LIKE 'g%' GROUP BY country HAVING count(*) > 0 ORDER BY 1`, "kc", ""},
+	{"shop", `SELECT count(*) FROM customer WHERE lower(country COLLATE "C") = 'de'`, "c", "lower under COLLATE"},
 	// A whole row is a value, and NULL where an outer join has left none; a key of a join's right side is NULL by its
 	// own join.
 	{"shop", `SELECT count(c), count(o), count(o.*) FROM customer c LEFT JOIN orders o ON o.customer_id = c.customer_id`, "ccc", ""},
