@@ -3,8 +3,6 @@ package planner
 import (
 	"regexp"
 	"testing"
-
-	"github.com/dpproxy/dpproxy/planner/parse"
 )
 
 // TestNearestTable: the hint names the table so that the session's search_path finds it.
@@ -57,15 +55,10 @@ func TestSeriesOfCountsAreNoisy(t *testing.T) {
 		"SELECT count(*) AS g FROM (SELECT count(*) AS n FROM people) t, generate_series(1, t.n)":                           true,
 		"SELECT g FROM (SELECT sex, age, count(*) AS n FROM people GROUP BY 1, 2) t, generate_series(1, t.age) g":           false,
 		"SELECT g FROM (SELECT count(*) / 50 AS n FROM people) t, generate_series(1, 3) g":                                  false,
-		"SELECT g FROM (SELECT count(*) / 50 AS n FROM people) t, unnest(ARRAY[1, 3]) g":                                    false,
 	} {
-		list, refusal := parse.Parse(text)
-		if refusal != nil {
-			t.Fatal(refusal.Message)
-		}
-		d, _, refusal := Describe(list[0], nil, c)
-		if refusal != nil || len(d.Columns) != 1 || d.Columns[0].Noisy != want {
-			t.Errorf("%s: %+v, %+v; want noisy: %v", text, d.Columns, refusal, want)
+		p, refusal := planned(t, c, text)
+		if refusal != nil || len(p.Columns) != 1 || p.Columns[0].Noisy != want {
+			t.Errorf("%s: %+v, %+v; want noisy: %v", text, p, refusal, want)
 		}
 	}
 }
@@ -73,13 +66,13 @@ func TestSeriesOfCountsAreNoisy(t *testing.T) {
 // TestCollations: COLLATE "C" changes nothing of how cells compare; what another would change is refused.
 func TestCollations(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	for _, text := range []string{`SELECT count(*) FROM people WHERE sex COLLATE "C" < 'f'`, `SELECT count(*) FROM people WHERE 'f' COLLATE pg_catalog."default" = sex`, `SELECT sex COLLATE "POSIX", count(*) FROM people WHERE sex COLLATE "C" LIKE 'f%' GROUP BY sex`} {
+	for _, text := range []string{`SELECT count(*) FROM people WHERE sex COLLATE "C" < 'N'`, `SELECT count(*) FROM people WHERE 'Male' COLLATE pg_catalog."default" = sex`, `SELECT sex COLLATE "POSIX", count(*) FROM people WHERE sex COLLATE "C" LIKE 'F%' GROUP BY sex`} {
 		plain, refusal := planned(t, c, collate.ReplaceAllString(text, ""))
 		if refusal != nil {
 			t.Fatal(refusal.Message)
 		}
 		p, refusal := planned(t, c, text)
-		if refusal != nil || p.Measures[0].Digest != plain.Measures[0].Digest {
+		if refusal != nil || len(p.Measures) != len(plain.Measures) || len(p.Measures) > 0 && p.Measures[0].Digest != plain.Measures[0].Digest {
 			t.Errorf("%s: %+v", text, refusal)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // that the database decides as it does those of WHERE: whether it holds becomes a column of the rows (derived.Tested),
 // of which there are two cells, or three. Of
 //
-//	SELECT CASE WHEN price < 12.34 THEN 'low' WHEN price < 56.78 THEN 'middle' ELSE 'high' END, count(*) FROM lineitem GROUP BY 1
+//	SELECT CASE WHEN price < 12.34 THEN 'low' WHEN price < 56.78 THEN 'middle' END, count(*) FROM lineitem GROUP BY 1
 //
 // the key reads two such columns, and no price.
 

@@ -235,8 +235,8 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) (at int, ok bool) {
 	return 0, false
 }
 
-// OperandsOf are the columns of inputs that a computed column, a condition, one that a window function says, or one of a
-// union is made of; none of any other.
+// OperandsOf are the columns of inputs that a computed column, a condition, one that a window function says, or one of
+// a union is made of; none of any other.
 func OperandsOf(c *policy.Column) (list []*policy.Column) {
 	if c.Table == nil {
 		return nil

@@ -1,7 +1,7 @@
 // Package derived holds the tables that stand below a leaf and are not the policy's: pairs of a unit's rows, rows
 // marked by what the unit has elsewhere, one row a unit with aggregates over its rows, rows with sums of their columns,
-// rows with what window functions say of them, rows of several tables one below the other, rows beside those of a
-// public table that they match. Of
+// with whether conditions on these hold, or with what window functions say of them, rows of several tables one below
+// the other, rows beside those of a public table that they match. Of
 //
 //	SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM visits WHERE ward = 'a' GROUP BY 1) t GROUP BY 1
 //

@@ -18,8 +18,8 @@ import (
 //
 // Claim: a row of Tested is a function of one row of From, which it replaces, and lies in one cell of the further
 // column: true where Holds does, else false where Fails does, else NULL. Neighbours: a unit's rows of the result are as
-// many as its rows of From, and follow from them alone, so that what a unit moves is bounded as before, by From's rows a
-// unit. Proof: both conditions are read off the normalised values of that row, and nothing in them can fail
+// many as its rows of From, and follow from them alone, so that what a unit moves is bounded as before, by From's rows
+// a unit. Proof: both conditions are read off the normalised values of that row, and nothing in them can fail
 // (rewrite/predicate.go). Where none of their columns can be NULL in a row that is counted, one of the two holds.
 type Tested struct {
 	From         *policy.Table

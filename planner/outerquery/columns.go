@@ -249,26 +249,62 @@ func (w *walk) item(n *pg.Node) relation {
 	case *pg.Node_RangeVar:
 		return w.see(w.table(v.RangeVar).as(v.RangeVar.Relname, v.RangeVar.Alias))
 	case *pg.Node_RangeFunction:
-		alias, columns := w.b.Series(n)
-		out := relation{known: columns != nil, noisyRows: w.typed && slices.ContainsFunc(v.RangeFunction.Functions, w.holdsCounts)}
-		for _, c := range columns {
-			out.columns = append(out.columns, column{OutColumn: c})
-		}
-		if a := v.RangeFunction.Alias; columns == nil {
-			out.columns = make([]column, len(a.GetColnames()))
-			if len(out.columns) == 0 && a != nil { // unnest(…) AS n has a column n
-				out.columns = []column{{OutColumn: plans.OutColumn{Name: a.Aliasname}}}
-			}
-			for i := range out.columns {
-				out.columns[i].Noisy = out.noisyRows
-			}
-			return w.see(out.as("", a))
-		}
-		return w.see(out.as(alias, nil))
+		return w.see(w.function(n, v.RangeFunction))
 	case *pg.Node_JoinExpr:
 		return w.join(v.JoinExpr)
 	}
 	return w.see(relation{})
+}
+
+// function is a function in FROM. Of a series whose ends are columns or sub-queries its type is known where it is one
+// of numbers; what it depends on decides which rows there are.
+func (w *walk) function(n *pg.Node, f *pg.RangeFunction) relation {
+	alias, columns := w.b.Series(n)
+	out := relation{known: columns != nil, noisyRows: w.typed && slices.ContainsFunc(f.Functions, w.holdsCounts)}
+	for _, c := range columns {
+		out.columns = append(out.columns, column{OutColumn: c})
+	}
+	if columns != nil {
+		return out.as(alias, nil)
+	}
+	out.columns = make([]column, len(f.Alias.GetColnames()))
+	if len(out.columns) == 0 && f.Alias != nil { // unnest(…) AS n has a column n
+		out.columns = []column{{OutColumn: plans.OutColumn{Name: f.Alias.Aliasname}}}
+	}
+	if typ := w.seriesType(f); typ != 0 && len(out.columns) == 1 {
+		out.known, out.columns[0].Type, out.columns[0].Typmod = true, typ, -1
+	}
+	for i := range out.columns {
+		out.columns[i].Noisy = out.noisyRows
+	}
+	return out.as("", f.Alias)
+}
+
+// seriesType is the type of generate_series of numbers; 0: it is another function, or not known.
+func (w *walk) seriesType(f *pg.RangeFunction) (typ policy.Type) {
+	if !w.typed || f.Ordinality || len(f.Functions) != 1 || len(f.Functions[0].GetList().GetItems()) == 0 {
+		return 0
+	}
+	call := f.Functions[0].GetList().Items[0].GetFuncCall()
+	if call == nil || len(call.Args) < 2 {
+		return 0
+	}
+	if name, refusal := ast.FunctionName(call); refusal != nil || name != "generate_series" {
+		return 0
+	}
+	typ = policy.Int4
+	for _, n := range call.Args {
+		e, refusal := w.translator(false).Output(n)
+		switch {
+		case refusal != nil || !e.Type().Integer() && e.Type() != policy.NumericType:
+			return 0
+		case e.Type() == policy.NumericType || typ == policy.NumericType:
+			typ = policy.NumericType
+		case e.Type() == policy.Int8:
+			typ = policy.Int8
+		}
+	}
+	return typ
 }
 
 // holdsCounts reports whether something within a node, a column or a sub-query, depends on counts.

@@ -282,8 +282,11 @@ func (b *Box) Unsteady(e *Expr) *refuse.Refusal {
 				return zoneOffGrid.At(e.Pos, zone, column.Name, StepOf(column))
 			}
 			refusal := offGrid.At(e.Pos, column.Name, StepOf(column))
-			if readsDayTime(e) {
+			switch {
+			case readsDayTime(e):
 				refusal.Hint = dayTimeHint(column)
+			case BetweenMoments(column) && e.Type() != policy.Bool:
+				refusal.Hint = elapsedHint(column, e)
 			}
 			return refusal
 		}

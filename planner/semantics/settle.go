@@ -1,8 +1,10 @@
 package semantics
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -79,6 +81,26 @@ func (s *Settler) Settled(e *Expr) *Expr {
 // Elapsed tells intervals that lie between two moments: days and less than a day, no months.
 func Elapsed(e *Expr) bool {
 	return e.Type() == policy.IntervalT && e.Op == "-" && !slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Type() == policy.IntervalT })
+}
+
+// elapsedHint says how whole days between two moments are counted over steps: what rounds toward zero divides a step
+// wherever they lie below it.
+func elapsedHint(c *policy.Column, e *Expr) string {
+	return fmt.Sprintf("Below 0 this is rounded toward zero, which divides steps of %[2]s. Round down: floor(extract(epoch FROM %[1]s) / %[3]d).", c.Name, StepOf(c), lengthOf(e)/1_000_000)
+}
+
+// lengthOf is the length that an expression cuts a time to, a day where it names none.
+func lengthOf(e *Expr) int64 {
+	for _, a := range e.Args {
+		if a.Form == formConstant {
+			if unit, refusal := a.Value(nil); refusal == nil && unit != nil && lengths[strings.ToLower(predicate.Text(unit))] > 0 {
+				return lengths[strings.ToLower(predicate.Text(unit))]
+			}
+		} else if len(a.Args) > 0 {
+			return lengthOf(a)
+		}
+	}
+	return dayMicros
 }
 
 // column is the computed column of a sum, and what it is multiplied by; false means there is none.
