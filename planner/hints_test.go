@@ -91,14 +91,7 @@ func TestHintsOfSteps(t *testing.T) {
 	c.Settings.Epsilon = c.Dataset.Defaults.MaxEpsilon
 	r, found := rand.New(rand.NewPCG(1, 45)), 0
 	hinted := regexp.MustCompile(`CASE WHEN (\w+) < … THEN … END`)
-	drawn := func(text string) string {
-		return regexp.MustCompile(`\b[CR]\b`).ReplaceAllStringFunc(text, func(what string) string {
-			if what == "R" {
-				return "(SELECT avg(income) FROM people)"
-			}
-			return fmt.Sprintf("%d.%d", 1+r.IntN(40_000), 1+r.IntN(99))
-		})
-	}
+	drawn := func(text string) string { return filledIn(r, text, "(SELECT avg(income) FROM people)") }
 	for range 120 {
 		text := "SELECT " + drawn(fmt.Sprintf(steppedKeys[r.IntN(len(steppedKeys))], "income")) + " AS k, count(*) FROM people GROUP BY 1"
 		refusal := refused(c, text)
@@ -119,5 +112,40 @@ func TestHintsOfSteps(t *testing.T) {
 	}
 	if found < 20 {
 		t.Errorf("only %d keys were refused", found)
+	}
+}
+
+// filledIn has a drawn number in place of each C of a text, and for R what is given, or another number.
+func filledIn(r *rand.Rand, text, released string) string {
+	return regexp.MustCompile(`\b[CR]\b`).ReplaceAllStringFunc(text, func(what string) string {
+		if what == "R" && released != "" {
+			return released
+		}
+		return fmt.Sprintf("%d.%d", 1+r.IntN(40_000), 1+r.IntN(99))
+	})
+}
+
+// TestAwaitedIsPlannedAlike: what is planned before R is answered is planned whatever number R becomes. It may fail of
+// it, as in plain SQL.
+func TestAwaitedIsPlannedAlike(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	c.Settings.Epsilon = c.Dataset.Defaults.MaxEpsilon
+	keys := append([]string{"%[1]s > R", "%[1]s BETWEEN R AND C", "%[1]s >= greatest(R - 1000, C)", "CASE WHEN %[1]s < R THEN floor(%[1]s / 1000) END", "floor(%[1]s / (1 + R))"}, steppedKeys...)
+	r, found := rand.New(rand.NewPCG(2, 45)), 0
+	for range 150 {
+		text := "SELECT " + filledIn(r, fmt.Sprintf(keys[r.IntN(len(keys))], "income"), "R") + " AS k, count(*) FROM people GROUP BY 1"
+		if !strings.Contains(text, "R ") && !strings.Contains(text, "R)") || refused(c, filledIn(r, text, "(SELECT avg(income) FROM people)")) != nil {
+			continue
+		}
+		found++
+		for range 4 {
+			known := filledIn(r, text, "")
+			if refusal := refused(c, known); refusal != nil && !strings.HasPrefix(refusal.SQLState, "22") {
+				t.Errorf("%s is planned, and not\n%s: %s", text, known, refusal.Message)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d were planned", found)
 	}
 }

@@ -55,7 +55,7 @@ var Faults = []Fault{
 	{"a key's run begins with the first cell of all", "rewrite/derived.go", "w.cellsPast(c, n, from), \"%\"", "w.cellsPast(c, n, 0), \"%\"", "rewrite.TestJoinsCountWhatTheSQLSays", true},
 	{"a run of pieces begins with the first cell of all", "rewrite/piece.go", "w.operate(w.cellsPast(c, n, starts[r.From]), \"/\"", "w.operate(w.cellsPast(c, n, 0), \"/\"", "rewrite.TestEnginesAgreeWithTheTwin", true},
 	{"pieces are told apart one by one", "planner/plans/even.go", "to-from < leastEven {", "to-from >= leastEven {", "rewrite.TestTextsDoNotGrow", false},
-	{"what is awaited is as steady as what stands for it", "planner/semantics/box.go", "if !varies && (e.Monotone", "if (e.Monotone", "test/truth.TestChargedIsAnswered", true},
+	{"what is awaited is as steady as what stands for it", "planner/semantics/box.go", "if !varies && (e.Monotone", "if (e.Monotone", "planner.TestAwaitedIsPlannedAlike", false},
 	{"no condition of a key is a column", "planner/bind/tested.go", "		found = true\n", "", "planner.TestHintsOfSteps", false},
 	{"a condition that fails is none", "rewrite/derived.go", `" THEN 1 WHEN "+a.predicate(d.Fails)+" THEN 0 END`, `" THEN 1 WHEN "+a.predicate(d.Holds)+" THEN 0 END`, "rewrite.TestJoinsCountWhatTheSQLSays", true},
 	{"an empty search_path is public", "planner/bind/catalog_relations.go", "if b.Context.Settings.SearchPath == nil {", "if len(b.Context.Settings.SearchPath) == 0 {", "planner.TestEmptySearchPath", false},

@@ -88,7 +88,7 @@ func (t *Translator) collated(c *pg.CollateClause) (*Expr, *refuse.Refusal) {
 	}
 	names := ast.Strings(c.Collname)
 	if name := names[len(names)-1]; !byBytes[name] || len(names) > 1 && names[0] != "pg_catalog" {
-		return nil, otherCollation.At(int(c.Location), name)
+		return nil, collation.At(int(c.Location), name)
 	}
 	if !e.Type().Textual() && e.Type() != policy.Unknown {
 		return nil, NoForm.At(int(c.Location), "COLLATE of "+e.Type().Name())
