@@ -5,7 +5,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -37,7 +39,7 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 		if e, refusal := around(n); e != nil || refusal != nil {
 			return e, refusal
 		}
-		if n.GetAExpr() == nil && n.GetBoolExpr() == nil && n.GetBooleanTest() == nil {
+		if op := n.GetAExpr(); n.GetBoolExpr() == nil && n.GetBooleanTest() == nil && (op == nil || op.Kind == pg.A_Expr_Kind_AEXPR_OP && predicate.Opposite[ast.Strings(op.Name)[len(op.Name)-1]] == "") {
 			return nil, nil
 		}
 		e, refusal := plain.Expr(n)
