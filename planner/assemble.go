@@ -172,7 +172,10 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 		}
 	}
 	for i, source := range from.Counts {
-		if source < 0 || i >= len(p.Columns) || leaf.Counts[source].Type != 0 {
+		if source < 0 || i >= len(p.Columns) {
+			continue
+		}
+		if p.Columns[i].Source = &leaf.Counts[source]; leaf.Counts[source].Type != 0 {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact

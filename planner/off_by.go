@@ -10,13 +10,14 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// offBy is the largest half-width over the rows of a leaf of a column that is some of its counts times constants; nil:
-// it is not known. Counters are observed apart from one another, so their errors are those of a mixture; what stands
-// twice of one counter is added up first.
-func (p assembly) offBy(leaf *plans.Leaf, terms []outerquery.WeighedCount) *big.Rat {
-	if len(terms) == 0 {
+// offBy is the largest half-width over the rows of a leaf of a column that is a linear function of its counts; nil
+// means it is not known. Counters are observed apart from one another, so their errors are those of a mixture; what
+// stands twice of one counter is added up first.
+func (p assembly) offBy(leaf *plans.Leaf, linear *outerquery.Linear) *big.Rat {
+	if linear == nil {
 		return nil
 	}
+	terms := linear.Counts
 	unit := new(big.Rat).Abs(terms[0].Worth)
 	for _, w := range terms {
 		if leaf.Counts[w.Column].Type != 0 || len(leaf.Counts[w.Column].Runs) != len(leaf.Counts[terms[0].Column].Runs) {
@@ -34,7 +35,8 @@ func (p assembly) offBy(leaf *plans.Leaf, terms []outerquery.WeighedCount) *big.
 		}
 		most = max(most, width)
 	}
-	return new(big.Rat).Mul(unit, new(big.Rat).SetInt64(most))
+	off := new(big.Rat).Mul(unit, new(big.Rat).SetInt64(most))
+	return off.Add(off, linear.Rounded)
 }
 
 // maxRowsMixed is of how many rows each is looked at; of more it is the one where the first counter errs most.

@@ -133,6 +133,45 @@ func TestConstantSums(t *testing.T) {
 	}
 }
 
+// TestRoundedWidths: a linear function that is rounded is off by what it is off unrounded and by one step of the
+// rounding more, and no function of two counts has a half-width.
+func TestRoundedWidths(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for sql, want := range map[string]struct{ times, step *big.Rat }{
+		"SELECT round(count(*) * 0.25, 1) FROM people":               {big.NewRat(1, 4), big.NewRat(1, 10)},
+		"SELECT round(count(*) * 0.25, 2) FROM people":               {big.NewRat(1, 4), new(big.Rat)},
+		"SELECT round(count(*) * 2.5) FROM people":                   {big.NewRat(5, 2), big.NewRat(1, 1)},
+		"SELECT count(*) / 7 FROM people":                            {big.NewRat(1, 7), big.NewRat(1, 1)},
+		"SELECT 3 * (count(*) / -7) FROM people":                     {big.NewRat(3, 7), big.NewRat(3, 1)},
+		"SELECT (count(*) * 0.3)::int FROM people":                   {big.NewRat(3, 10), big.NewRat(1, 1)},
+		"SELECT floor(count(*) * 0.3) FROM people":                   {big.NewRat(3, 10), big.NewRat(1, 1)},
+		"SELECT (count(*) * 0.125)::numeric(20,2) FROM people":       {big.NewRat(1, 8), big.NewRat(1, 100)},
+		"SELECT count(*)::numeric(20,2) FROM people":                 {big.NewRat(1, 1), new(big.Rat)},
+		"SELECT n / 2 - 1 FROM (SELECT count(*) AS n FROM people) q": {big.NewRat(1, 2), big.NewRat(1, 1)},
+		"SELECT count(*) / 7.0 FROM people":                          {},
+		"SELECT count(*) * count(*) FROM people":                     {},
+		"SELECT greatest(count(*), 3) FROM people":                   {},
+	} {
+		parsed, _ := parse.Parse(sql)
+		plan, refusal := Build(parsed[0], nil, c)
+		if refusal != nil {
+			t.Errorf("%s: %s", sql, refusal.Message)
+			continue
+		}
+		off, e := plan.Columns[0].Off, plan.Measures[0].Spec.Error([]mechanisms.Span{{From: 0, To: 1}}, plan.Confidence)
+		if want.times == nil && off == nil {
+			continue
+		}
+		if want.times == nil || off == nil {
+			t.Errorf("%s: off by %v, want the count's %d times %v and %v", sql, off, e.HalfWidth, want.times, want.step)
+			continue
+		}
+		if own := new(big.Rat).Mul(want.times, big.NewRat(e.HalfWidth, 1)); off.Cmp(own.Add(own, want.step)) != 0 {
+			t.Errorf("%s: off by %v, want the count's %d times %v and %v", sql, off, e.HalfWidth, want.times, want.step)
+		}
+	}
+}
+
 // evaluated is the first column of a direct answer whose leaf has that count everywhere.
 func evaluated(t *testing.T, plan *plans.Plan, count int64) policy.Value {
 	t.Helper()

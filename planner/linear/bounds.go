@@ -2,8 +2,10 @@ package linear
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -12,13 +14,47 @@ import (
 // What is said of bounds: that at most five rows of each person are counted in visits, or that incomes outside the
 // domain count as its nearest end.
 
-// NoteBounds notes how rows were bounded before they were counted (privacy rule 22), also where no row need be counted:
-// that a unit has two rows holds of none where one is counted.
+// NoteBounds notes which rows were left out before they were counted (privacy rule 22), also where no row need be
+// counted: that a unit has two rows holds of none where one is counted.
 func (s *Query) NoteBounds(notes *semantics.Notes) {
-	unit := s.Table.Dataset.Unit
-	if unit.Row {
-		return
+	if !s.Table.Dataset.Unit.Row {
+		s.noteRowsOfUnits(notes)
 	}
+	for _, t := range boundedIn(s.Table) {
+		noteExcluded(t, notes)
+	}
+}
+
+// noteExcluded notes by which columns the policy leaves rows out of a table (privacy rule 12). Such rows are in no
+// count over it, whether a statement reads the column or not.
+func noteExcluded(t *policy.Table, notes *semantics.Notes) {
+	var where []string
+	for _, rule := range []struct {
+		is             string
+		nulls, outside bool
+	}{
+		{" is NULL", true, false}, {" is outside its domain", false, true}, {" is NULL or outside its domain", true, true},
+	} {
+		columns := slices.DeleteFunc(slices.Clone(t.Columns), func(c *policy.Column) bool {
+			nulls, outside := c.Nulls == policy.NullExclude, c.Outside == policy.OutsideExclude
+			return c.Made() || nulls != rule.nulls || outside != rule.outside
+		})
+		switch len(columns) {
+		case 0:
+		case 1:
+			where = append(where, columns[0].Name+rule.is)
+		default:
+			where = append(where, "one of "+plans.ColumnNames(columns)+rule.is)
+		}
+	}
+	if len(where) > 0 {
+		notes.Add("rows of " + t.Name + " are left out where " + strings.Join(where, ", or "))
+	}
+}
+
+// noteRowsOfUnits notes how many rows of each unit are counted.
+func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
+	unit := s.Table.Dataset.Unit
 	groups := s.Table.BoundsGroups(s.Cells)
 	below, leftOut, own := boundedIn(s.Table), false, s.Table
 	for from := derived.Widened(own); from != nil; from = derived.Widened(own) { // whose rows are these

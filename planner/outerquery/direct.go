@@ -22,7 +22,7 @@ type direct struct {
 	exprs  []*semantics.Expr // by item
 	rest   []*semantics.Expr // of Having and Sort
 	counts []int             // by item, see shown
-	linear [][]WeighedCount  // the same
+	linear []*Linear         // the same
 }
 
 // direct tries to write the SELECT above a leaf (or, with g nil, a SELECT without FROM) as a projection that needs no

@@ -2,6 +2,7 @@ package outerquery
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -17,8 +18,16 @@ type WeighedCount struct {
 	Worth  *big.Rat
 }
 
-// linearShown reads an expression over a leaf's row as count columns times constants; nil means it is something else.
-func (b *Query) linearShown(leaf int, e *semantics.Expr) (out []WeighedCount) {
+// Linear is a sum of counts times constants and a constant, perhaps rounded.
+type Linear struct {
+	Counts   []WeighedCount
+	Rounded  *big.Rat // how far rounding moves two values apart at most, beside what they are apart
+	constant *big.Rat
+}
+
+// linearShown reads an expression over a leaf's row as a linear function of its counts; nil means it is something else,
+// or holds none.
+func (b *Query) linearShown(leaf int, e *semantics.Expr) *Linear {
 	if leaf < 0 {
 		return nil
 	}
@@ -26,26 +35,19 @@ func (b *Query) linearShown(leaf int, e *semantics.Expr) (out []WeighedCount) {
 	if f == nil {
 		return nil
 	}
-	for _, w := range f.counts {
-		if w.Worth.Sign() != 0 {
-			out = append(out, w)
-		}
+	f.Counts = slices.DeleteFunc(f.Counts, func(w WeighedCount) bool { return w.Worth.Sign() == 0 })
+	if len(f.Counts) == 0 {
+		return nil
 	}
-	return out
-}
-
-// linearFunction is a sum of counts times constants and a constant.
-type linearFunction struct {
-	counts   []WeighedCount
-	constant *big.Rat
+	return f
 }
 
 // linearIn reads an expression as a linear function of the columns behind so many keys, which are never NULL; nil means
-// it is none, or it may be rounded.
-func linearIn(e *semantics.Expr, keys int) *linearFunction {
+// it is none.
+func linearIn(e *semantics.Expr, keys int) *Linear {
 	if e.IsConstant() {
 		if p := semantics.ProductOf(e); p != nil {
-			return &linearFunction{constant: p.Times}
+			return &Linear{constant: p.Times, Rounded: new(big.Rat)}
 		}
 		return nil
 	}
@@ -53,9 +55,9 @@ func linearIn(e *semantics.Expr, keys int) *linearFunction {
 		if e.Cols[0] < keys {
 			return nil
 		}
-		return &linearFunction{[]WeighedCount{{e.Cols[0] - keys, big.NewRat(1, 1)}}, new(big.Rat)}
+		return &Linear{[]WeighedCount{{e.Cols[0] - keys, big.NewRat(1, 1)}}, new(big.Rat), new(big.Rat)}
 	}
-	parts := make([]*linearFunction, len(e.Args))
+	parts := make([]*Linear, len(e.Args))
 	for i, a := range e.Args {
 		if parts[i] = linearIn(a, keys); parts[i] == nil {
 			return nil
@@ -66,6 +68,8 @@ func linearIn(e *semantics.Expr, keys int) *linearFunction {
 		return parts[0].times(big.NewRat(-1, 1))
 	case one && strings.HasPrefix(e.Op, "cast:"):
 		return parts[0].cast(e)
+	case one && (e.Op == "round" || e.Op == "trunc" || e.Op == "floor" || e.Op == "ceil" || e.Op == "ceiling"):
+		return parts[0].within(0)
 	case len(parts) == 2:
 		return combinedLinear(e, parts[0], parts[1])
 	}
@@ -73,35 +77,41 @@ func linearIn(e *semantics.Expr, keys int) *linearFunction {
 }
 
 // combinedLinear is what an operator or a function makes of two linear functions.
-func combinedLinear(e *semantics.Expr, a, b *linearFunction) *linearFunction {
+func combinedLinear(e *semantics.Expr, a, b *Linear) *Linear {
 	switch e.Op {
 	case "+":
 		return a.plus(b)
 	case "-":
 		return a.plus(b.times(big.NewRat(-1, 1)))
 	case "*":
-		if len(a.counts) == 0 {
+		if len(a.Counts) == 0 {
 			a, b = b, a
 		}
-		if len(b.counts) == 0 {
+		if len(b.Counts) == 0 {
 			return a.times(b.constant)
 		}
 	case "/":
-		if len(b.counts) == 0 && b.constant.Sign() != 0 && e.Type().Floating() { // whole numbers and numerics are rounded
-			return a.times(new(big.Rat).Inv(b.constant))
+		if len(b.Counts) > 0 || b.constant.Sign() == 0 {
+			return nil
 		}
+		switch q := a.times(new(big.Rat).Inv(b.constant)); {
+		case e.Type().Floating():
+			return q
+		case e.Type().Integer():
+			return q.rounded(0)
+		} // a numeric has as many decimals as its value leaves room for
 	case "coalesce":
 		return a
 	case "round":
-		if len(b.counts) == 0 && b.constant.IsInt() && b.constant.Sign() >= 0 && b.constant.Cmp(big.NewRat(semantics.MaxDecimals, 1)) <= 0 {
+		if len(b.Counts) == 0 && b.constant.IsInt() && b.constant.Sign() >= 0 && b.constant.Cmp(big.NewRat(semantics.MaxDecimals, 1)) <= 0 {
 			return a.within(int(b.constant.Num().Int64()))
 		}
 	}
 	return nil
 }
 
-// cast is a linear function as another type; nil means it may be rounded.
-func (f *linearFunction) cast(e *semantics.Expr) *linearFunction {
+// cast is a linear function as another type; nil means it is no number.
+func (f *Linear) cast(e *semantics.Expr) *Linear {
 	switch {
 	case e.Type().Integer():
 		return f.within(0)
@@ -114,39 +124,49 @@ func (f *linearFunction) cast(e *semantics.Expr) *linearFunction {
 	return nil
 }
 
-// within is a function whose values have no more decimals than these; nil means they may.
-func (f *linearFunction) within(decimals int) *linearFunction {
-	if semantics.DecimalsOf(f.constant) > decimals {
-		return nil
+// within is a function of which no more decimals than these are kept.
+func (f *Linear) within(decimals int) *Linear {
+	if semantics.DecimalsOf(f.constant) > decimals || f.Rounded.Sign() > 0 {
+		return f.rounded(decimals)
 	}
-	for _, w := range f.counts {
+	for _, w := range f.Counts {
 		if semantics.DecimalsOf(w.Worth) > decimals {
-			return nil
+			return f.rounded(decimals)
 		}
 	}
 	return f
 }
 
-func (f *linearFunction) times(x *big.Rat) *linearFunction {
-	out := &linearFunction{constant: new(big.Rat).Mul(f.constant, x)}
-	for _, w := range f.counts {
-		out.counts = append(out.counts, WeighedCount{w.Column, new(big.Rat).Mul(w.Worth, x)})
+// rounded is a function that is rounded, in whatever direction, to so many decimals: two values lie less than one step
+// further apart then.
+func (f *Linear) rounded(decimals int) *Linear {
+	out := f.times(big.NewRat(1, 1))
+	step := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))
+	out.Rounded.Add(out.Rounded, step)
+	return out
+}
+
+func (f *Linear) times(x *big.Rat) *Linear {
+	out := &Linear{constant: new(big.Rat).Mul(f.constant, x), Rounded: new(big.Rat).Mul(f.Rounded, new(big.Rat).Abs(x))}
+	for _, w := range f.Counts {
+		out.Counts = append(out.Counts, WeighedCount{w.Column, new(big.Rat).Mul(w.Worth, x)})
 	}
 	return out
 }
 
-func (f *linearFunction) plus(g *linearFunction) *linearFunction {
+func (f *Linear) plus(g *Linear) *Linear {
 	out := f.times(big.NewRat(1, 1))
+	out.Rounded.Add(out.Rounded, g.Rounded)
 	out.constant.Add(out.constant, g.constant)
 next:
-	for _, w := range g.counts {
-		for i := range out.counts {
-			if out.counts[i].Column == w.Column {
-				out.counts[i].Worth.Add(out.counts[i].Worth, w.Worth)
+	for _, w := range g.Counts {
+		for i := range out.Counts {
+			if out.Counts[i].Column == w.Column {
+				out.Counts[i].Worth.Add(out.Counts[i].Worth, w.Worth)
 				continue next
 			}
 		}
-		out.counts = append(out.counts, WeighedCount{w.Column, new(big.Rat).Set(w.Worth)})
+		out.Counts = append(out.Counts, WeighedCount{w.Column, new(big.Rat).Set(w.Worth)})
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import "github.com/dpproxy/dpproxy/policy"
 type Shown struct {
 	Leaf   int
 	Counts []int // by output column: the leaf's count column, or −1
-	Linear [][]WeighedCount
+	Linear []*Linear
 }
 
 // windowTypes are the types of window functions that do not depend on their arguments.

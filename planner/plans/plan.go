@@ -83,7 +83,8 @@ type OutColumn struct {
 	Type   policy.Type
 	Typmod int32
 	Error  *mechanisms.Error // the largest error over rows where the column is a count read from one leaf; nil means computed
-	Off    *big.Rat          // the largest half-width over rows where the column is computed from counts and sums by constants alone
+	Off    *big.Rat          // the largest half-width over rows where the column is a linear function of counts and sums
+	Source *CountColumn      // the leaf's column that it is, as it is; nil means computed
 	Number pgcatalog.Number  // what catalogs know it by, where it is a table's
 	Noisy  bool              // the column depends on released counts, not on keys and constants alone
 	Bound  Bound             // whether it is shown itself

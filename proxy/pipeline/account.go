@@ -231,7 +231,7 @@ func (a *account) lastOf(ctx context.Context, x *execution, p compiled, bought p
 			l.balance = &b
 		}
 	}
-	_, l.error, l.known = halfWidths(p.plan)
+	l.error, l.known = widest(p.plan)
 	return l
 }
 

@@ -96,11 +96,11 @@ func errorColumns(plan *plans.Plan) []sandbox.Column {
 	return out
 }
 
-// needsRedraws: what is computed from a choice or by an online release has no error bars, since noise around it cannot
-// be drawn afresh. What is read from counts, such as a quantile from a range release, has.
+// needsRedraws reports whether bounds are asked for of a column that has no half-width.
 func needsRedraws(plan *plans.Plan) bool {
-	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
-		return c.Noisy && !hasBar(c) && (plan.ErrorColumns || c.Bound != plans.Unbounded)
+	return isRedrawn(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
+		_, known := widthOf(c)
+		return c.Noisy && !known && (plan.ErrorColumns || c.Bound != plans.Unbounded)
 	})
 }
 
@@ -179,7 +179,7 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 				continue
 			}
 			low, high := policy.Value(nil), policy.Value(nil)
-			if hasBar(c) {
+			if _, known := widthOf(c); known {
 				low, high = barOf(c, row[i])
 			} else {
 				low, high = quantiles(c.Type, drawn, i, plan.Confidence.Float())

@@ -136,6 +136,8 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
 		if off, ok := widthOf(c); ok {
 			column.Error = fmt.Sprintf("±%s a value, noise alone", off)
+		} else if isShown(c) && !isChosen(c) && len(plan.Measures) > 0 {
+			column.Error = "not known"
 		}
 		e.Columns = append(e.Columns, column)
 	}

@@ -38,13 +38,16 @@ func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought
 		}
 		return []Notice{{Message: "free: " + strings.Join(public, "; "), Detail: strings.Join(plan.Notes, "\n")}}
 	}
-	parts := make([]string, 0, 2+len(p.errors))
+	parts := make([]string, 0, 3+len(p.errors))
 	if bought.charged.IsZero() {
 		parts = append(parts, freeOf(plan))
 	} else {
 		parts = append(parts, "cost "+a.account.costText(ctx, x.Session, bought.charged))
 	}
 	parts = append(parts, p.errors...)
+	if text := boundsText(plan); text != "" {
+		parts = append(parts, text)
+	}
 	if plan.WantsErrors() && hasChoices(plan) {
 		parts = append(parts, "bounds of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
 	}
@@ -159,141 +162,153 @@ func percent(c mechanisms.Confidence) string {
 	return strconv.FormatFloat(100*c.Float(), 'g', 10, 64) + " %"
 }
 
-// leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of
-// the computed values themselves. A sum's is told in the units of what is summed, the largest of several.
-func leafErrorText(plan *plans.Plan, at string) string {
-	var widest int64 = -1
-	var sums *big.Rat
-	for _, leaf := range plan.Leaves {
-		for _, c := range leaf.Counts {
-			for _, run := range c.Runs {
-				if run.Threshold != nil && run.Measure >= 0 {
-					return fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", plan.Measures[run.Measure].Spec.Margin(plan.Confidence), at)
-				}
-				if run.Measure < 0 || run.Selected != nil {
-					continue
-				}
-				own := runWidth(plan, &run, plan.Confidence)
-				if c.Unit == nil {
-					widest = max(widest, own)
-				} else if off := new(big.Rat).Mul(new(big.Rat).SetInt64(own), c.Unit); sums == nil || off.Cmp(sums) > 0 {
-					sums = off
-				}
-			}
-		}
-	}
-	var from []string
-	if widest >= 0 {
-		from = append(from, fmt.Sprintf("counts with error ±%d", widest))
-	}
-	if sums != nil {
-		from = append(from, "sums with error ±"+figure(sums))
-	}
-	if len(from) == 0 {
-		return ""
-	}
-	of := "(SET dp.error_columns = on shows that of the result)"
-	if plan.ErrorColumns {
-		of = "(_low and _high show that of the result)"
-	}
-	return "computed from " + strings.Join(from, " and ") + " " + at + " each " + of
+// How far each shown column may be off. Notices, EXPLAIN, prices and the bounds of dp.low and dp.high all go by this,
+// and say nothing else: what goes into a computed column has errors of its own, which are not the column's.
+
+// isChosen reports whether a column is a value that was chosen, or a yes or no that was asked for: what is said of
+// these is in ranks, and not in values (pickErrors).
+func isChosen(c plans.OutColumn) bool {
+	return c.Source != nil && slices.ContainsFunc(c.Source.Runs, func(r plans.Run) bool {
+		return r.Measure >= 0 && (r.Selected != nil || r.Threshold != nil)
+	})
 }
 
-// errorParts say how exact an answer will be. They take time, to find half-widths, and belong to planning: what takes
-// too much is refused before the charge.
+// isRedrawn reports whether redraws bound a plan's computed columns, row by row. Noise around what is chosen, or around
+// an online release, cannot be drawn afresh. What is read from counts, such as a quantile from a range release, can be.
+func isRedrawn(plan *plans.Plan) bool {
+	return len(plan.Columns) > 0 && !hasChoices(plan) && !isOnline(plan) && redrawsFor(plan.Confidence.Float()) > 0
+}
+
+// errorParts say how exact the shown columns will be: each by its own ±, or that none is known. They take time, to find
+// half-widths, and belong to planning: what takes too much is refused before the charge.
 func errorParts(plan *plans.Plan) (parts []string) {
 	if len(plan.Measures) == 0 {
 		return nil
 	}
-	if e := errorText(plan); e != "" {
-		parts = append(parts, e)
-	}
-	return append(parts, pickErrors(plan, "at "+percent(plan.Confidence))...)
-}
-
-// errorText gives the half-widths of the counts in the answer, and of sums in its units.
-func errorText(plan *plans.Plan) string {
-	low, high, ok := halfWidths(plan)
 	at := "at " + percent(plan.Confidence)
-	if !ok {
-		return leafErrorText(plan, at)
+	var widths said
+	for i, c := range plan.Columns {
+		if w, known := widthOf(c); known && isShown(c) {
+			widths.add("±"+w.String(), columnName(plan, i))
+		}
 	}
-	computed := computedText(plan)
-	switch least, most := low.String(), high.String(); {
-	case least == most && computed != "":
-		return fmt.Sprintf("error ±%s a value (%s) %s", most, columnOf(plan, most), at) + computed
-	case least == most:
-		return "error ±" + most + " a value " + at
-	default:
-		return fmt.Sprintf("error ±%s (%s) to ±%s (%s) a value %s", least, columnOf(plan, least), most, columnOf(plan, most), at) + computed
+	switch {
+	case len(widths.texts) == 1 && len(widths.names[0]) == shownColumns(plan):
+		parts = append(parts, "error "+widths.texts[0]+" a value "+at)
+	case len(widths.texts) > 0:
+		parts = append(parts, widths.text()+" a value "+at)
 	}
+	parts = append(parts, pickErrors(plan, at)...)
+	if unknown := unknownError(plan); len(unknown) > 0 {
+		parts = append(parts, "no ± is known for "+namesText(unknown))
+	} else if len(plan.Columns) == 0 && !hasChoices(plan) && !isMadeUp(plan) {
+		parts = append(parts, "no ± is known")
+	}
+	return parts
 }
 
-// halfWidths are the least and the largest half-width of a plan's columns; false means none is known by constants.
-func halfWidths(plan *plans.Plan) (low, high width, ok bool) {
-	for _, c := range plan.Columns {
-		own, known := widthOf(c)
-		if !known {
-			continue
-		}
-		if !ok || own.cmp(low) < 0 {
-			low = own
-		}
-		if !ok || own.cmp(high) > 0 {
-			high = own
-		}
-		ok = true
-	}
-	return low, high, ok
+// isMadeUp reports whether rows of a plan are synthetic, of which no error is promised.
+func isMadeUp(plan *plans.Plan) bool {
+	return slices.ContainsFunc(plan.Leaves, func(l *plans.Leaf) bool { return l.Synthetic != nil })
 }
 
-// columnOf names the first column with a half-width of this figure.
-func columnOf(plan *plans.Plan, figure string) string {
-	for _, c := range plan.Columns {
-		if own, ok := widthOf(c); ok && c.Name != "" && own.String() == figure {
-			return c.Name
-		}
-	}
-	return ""
-}
-
-// figure writes a half-width, rounded up: whole numbers as they are, others with as many digits as matter.
-func figure(x *big.Rat) string {
-	if x.IsInt() {
-		return x.Num().String()
-	}
-	decimals, scaled, ten := 0, new(big.Rat).Set(x), big.NewRat(10, 1)
-	for ; scaled.Cmp(big.NewRat(1000, 1)) < 0 && !scaled.IsInt() && decimals < 30; decimals++ {
-		scaled.Mul(scaled, ten)
-	}
-	up := new(big.Int).Add(scaled.Num(), new(big.Int).Sub(scaled.Denom(), big.NewInt(1)))
-	up.Quo(up, scaled.Denom())
-	return new(big.Rat).Quo(new(big.Rat).SetInt(up), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))).FloatString(decimals)
-}
-
-// computedText says where the error of columns is shown that are computed from several counts or sums, beside columns
-// whose error the notice tells: it is not theirs.
-func computedText(plan *plans.Plan) string {
-	computed := 0
-	for _, c := range plan.Columns {
-		if _, known := widthOf(c); c.Noisy && c.Bound == plans.Unbounded && !known {
-			computed++
-		}
-	}
-	for _, leaf := range plan.Leaves {
-		for _, c := range leaf.Counts {
-			if slices.ContainsFunc(c.Runs, func(r plans.Run) bool { return r.Selected != nil }) {
-				computed-- // what is chosen has an error of its own kind, which is told
-			}
-		}
-	}
-	if computed <= 0 {
+// boundsText says where a session finds bounds of the shown columns of which no ± is known; "" where there are none.
+func boundsText(plan *plans.Plan) string {
+	unknown := unknownError(plan)
+	if len(unknown) == 0 || !isRedrawn(plan) {
 		return ""
 	}
-	if plan.ErrorColumns {
-		return "; _low and _high show that of computed columns"
+	whose := "its"
+	if len(unknown) > 1 {
+		whose = "their"
 	}
-	return "; SET dp.error_columns = on shows that of computed columns"
+	if plan.ErrorColumns {
+		return "_low and _high are " + whose + " bounds"
+	}
+	return "SET dp.error_columns = on shows " + whose + " bounds"
+}
+
+// unknownError names the shown columns of which no error is known.
+func unknownError(plan *plans.Plan) (names []string) {
+	for i, c := range plan.Columns {
+		if _, known := widthOf(c); isShown(c) && !known && !isChosen(c) {
+			names = append(names, columnName(plan, i))
+		}
+	}
+	return names
+}
+
+// isShown reports whether a column holds noise and is shown itself, rather than an end of its interval.
+func isShown(c plans.OutColumn) bool { return c.Noisy && c.Bound == plans.Unbounded }
+
+// shownColumns is how many columns of a plan hold noise and are shown.
+func shownColumns(plan *plans.Plan) (n int) {
+	for _, c := range plan.Columns {
+		if isShown(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// columnName names a column: where its name is another's too, or it has none, by its place.
+func columnName(plan *plans.Plan, column int) string {
+	name := plan.Columns[column].Name
+	for i, c := range plan.Columns {
+		if i != column && c.Name == name || name == "?column?" || name == "" {
+			return fmt.Sprintf("column %d", column+1)
+		}
+	}
+	return name
+}
+
+// mostNamed is how many columns of one error a notice names, and mostSaid how many errors.
+const mostNamed, mostSaid = 5, 5
+
+// namesText lists names, the first of many.
+func namesText(names []string) string {
+	if more := len(names) - mostNamed; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// said is what is said of columns, each text once with the columns that it is said of.
+type said struct {
+	texts []string
+	names [][]string
+}
+
+func (s *said) add(text, name string) {
+	at := slices.Index(s.texts, text)
+	if at < 0 {
+		at = len(s.texts)
+		s.texts, s.names = append(s.texts, text), append(s.names, nil)
+	}
+	s.names[at] = append(s.names[at], name)
+}
+
+// text is each text behind the names of its columns, the first of many.
+func (s *said) text() string {
+	var list []string
+	for i, text := range s.texts {
+		if i == mostSaid && len(s.texts) > mostSaid+1 {
+			list = append(list, fmt.Sprintf("and %d more, which EXPLAIN (FORMAT JSON) lists", len(s.texts)-i))
+			break
+		}
+		list = append(list, namesText(s.names[i])+" "+text)
+	}
+	return strings.Join(list, ", ")
+}
+
+// widest is the largest half-width of a plan's columns; false means none is known by constants.
+func widest(plan *plans.Plan) (most width, ok bool) {
+	for _, c := range plan.Columns {
+		if own, known := widthOf(c); known && (!ok || own.cmp(most) > 0) {
+			most, ok = own, true
+		}
+	}
+	return most, ok
 }
 
 // An answer that is mostly noise says so: SELECT city, sum(spent) FROM orders GROUP BY 1 at a small ε may be off by 490

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/big"
+	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -33,7 +34,7 @@ type Estimate struct {
 // Offer is by what a SELECT would be answered.
 type Offer struct {
 	Plan      *plans.Plan
-	Error     string   // of the counts in the answer, in words
+	Error     string   // of the columns of the answer, in words
 	HalfWidth *big.Rat // the largest of a column, in its own unit; nil means none is known by constants
 	Leaves    []OfferedLeaf
 }
@@ -68,9 +69,9 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (
 	if refusal != nil {
 		return Offer{}, refusal
 	}
-	offer := Offer{Plan: plan, Error: errorText(plan)}
-	if _, high, ok := halfWidths(plan); ok {
-		offer.HalfWidth = high.rat()
+	offer := Offer{Plan: plan, Error: strings.Join(errorParts(plan), "; ")}
+	if most, ok := widest(plan); ok {
+		offer.HalfWidth = most.rat()
 	}
 	for _, l := range append(first, own.Leaves...) {
 		offer.Leaves = append(offer.Leaves, OfferedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})

@@ -98,33 +98,64 @@ func scoreText(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// pickErrors says how far the chosen columns of a plan are off, each text once, and of equal errors in rank the one
-// that is the most in values.
+// pickErrors says how far the chosen values of a plan are off, and the answers to its questions, each text once, and of
+// equal errors in rank the one that is the most in values. Beside other columns it names those that are chosen.
 func pickErrors(plan *plans.Plan, at string) []string {
 	var lines []string
-	type said struct{ line, steps int }
-	ranks := map[string]said{}
+	type said struct {
+		line, steps int
+		names       []string
+	}
+	ranks := map[string]*said{}
 	for _, leaf := range plan.Leaves {
-		for _, c := range leaf.Counts {
+		for i := range leaf.Counts {
+			c := &leaf.Counts[i]
 			for _, run := range c.Runs {
-				if run.Selected == nil || run.Measure < 0 {
+				text, steps := "", 0
+				switch {
+				case run.Measure < 0:
+				case run.Threshold != nil:
+					margin := plan.Measures[run.Measure].Spec.Margin(plan.Confidence)
+					text = fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", margin, at)
+				case run.Selected != nil:
+					text = pickText(run.Selected, at)
+					steps, _, _ = run.Selected.Steps()
+				}
+				if text == "" {
 					continue
 				}
-				text := pickText(run.Selected, at)
 				rank, _, _ := strings.Cut(text, " (")
-				steps, _, _ := run.Selected.Steps()
-				switch before, ok := ranks[rank]; {
-				case !ok:
-					ranks[rank] = said{len(lines), steps}
-					lines = append(lines, text)
-				case steps > before.steps:
-					ranks[rank] = said{before.line, steps}
-					lines[before.line] = text
+				before := ranks[rank]
+				if before == nil {
+					before = &said{line: len(lines), steps: steps}
+					ranks[rank], lines = before, append(lines, text)
+				} else if steps > before.steps {
+					before.steps, lines[before.line] = steps, text
+				}
+				for _, name := range shownAs(plan, c) {
+					if !slices.Contains(before.names, name) {
+						before.names = append(before.names, name)
+					}
 				}
 			}
 		}
 	}
+	for _, s := range ranks {
+		if len(s.names) > 0 && len(s.names) < shownColumns(plan) {
+			lines[s.line] = namesText(s.names) + ": " + lines[s.line]
+		}
+	}
 	return lines
+}
+
+// shownAs names the columns that are a leaf's column as it is.
+func shownAs(plan *plans.Plan, of *plans.CountColumn) (names []string) {
+	for i, c := range plan.Columns {
+		if c.Source == of && isShown(c) {
+			names = append(names, columnName(plan, i))
+		}
+	}
+	return names
 }
 
 // mechanismOf names what is drawn; how it is drawn, permute-and-flip say, is the law with the least error at the cost:

@@ -17,7 +17,8 @@ type width struct {
 	off  *big.Rat // nil: rows
 }
 
-// widthOf is a column's half-width; false means it is computed otherwise than by constants.
+// widthOf is a column's half-width: that of a count, or of a linear function of counts and sums. False means it has
+// none that is known by constants.
 func widthOf(c plans.OutColumn) (w width, ok bool) {
 	if c.Error != nil {
 		return width{rows: c.Error.HalfWidth}, true
@@ -47,10 +48,18 @@ func (w width) String() string {
 	return figure(w.off)
 }
 
-// hasBar reports whether a column's bounds are its value and its half-width.
-func hasBar(c plans.OutColumn) bool {
-	_, known := widthOf(c)
-	return known && (c.Type.Integer() || c.Type.Floating() || c.Type == policy.NumericType)
+// figure writes a half-width, rounded up: whole numbers as they are, others with as many digits as matter.
+func figure(x *big.Rat) string {
+	if x.IsInt() {
+		return x.Num().String()
+	}
+	decimals, scaled, ten := 0, new(big.Rat).Set(x), big.NewRat(10, 1)
+	for ; scaled.Cmp(big.NewRat(1000, 1)) < 0 && !scaled.IsInt() && decimals < 30; decimals++ {
+		scaled.Mul(scaled, ten)
+	}
+	up := new(big.Int).Add(scaled.Num(), new(big.Int).Sub(scaled.Denom(), big.NewInt(1)))
+	up.Quo(up, scaled.Denom())
+	return new(big.Rat).Quo(new(big.Rat).SetInt(up), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))).FloatString(decimals)
 }
 
 // barOf is the interval of a column that has one about a value of it, rounded outwards to a value of its type; NULL

@@ -31,6 +31,7 @@ type column struct {
 	declared string // type in the policy
 	rules    string // the rest of the policy's column
 	truth    string // what the policy's rules make of the stored value, in SQL; empty means the value
+	kept     string // the condition by which the policy's rules keep a row; empty means every row
 	kind     kind
 	values   []string // SQL literals to compare with: inside the domain, at its ends, outside
 	step     string   // the step of the domain that a value lies in, in SQL with %s for the column, where values lie within steps

@@ -15,6 +15,7 @@ import (
 const (
 	clamping = "values outside a domain count as its nearest end"
 	bounding = "rows beyond the bound of a unit are left out"
+	leaving  = "rows are left out that have no value in a column's domain"
 )
 
 // club has members; visits, of which each member has up to four and one is counted; loans, of which some name no member
@@ -41,7 +42,11 @@ func club(seed uint64) *schema {
 	loan := &table{name: "loan", named: "member_id", unit: "loan.member_id = member.member_id", bound: 6, each: true, columns: []column{
 		key("member_id", "integer"),
 		key("visit_id", "integer"),
-		{name: "days", stored: "smallint", declared: "smallint", rules: "domain: {min: 1, max: 9}", kind: wholeKind, values: []string{"1", "4", "9"}},
+		{
+			name: "days", stored: "smallint", declared: "smallint", kept: "days BETWEEN 1 AND 9",
+			rules: "domain: {min: 1, max: 9}, nulls: exclude, outside: exclude",
+			kind:  wholeKind, values: []string{"1", "4", "9"},
+		},
 		{name: "thing", stored: "text", declared: "text", rules: "domain: {values: [ball, towel]}", kind: textKind, values: []string{"'ball'", "'towel'"}},
 	}}
 	fee := &table{name: "fee", named: "member_id", unit: "fee.member_id = member.member_id", bound: 3, columns: []column{
@@ -72,7 +77,11 @@ func club(seed uint64) *schema {
 			if d.chance(9) {
 				on = null
 			}
-			loan.rows = append(loan.rows, []string{of, on, strconv.Itoa(1 + d.IntN(9)), d.one("ball", "towel", null)})
+			days := strconv.Itoa(1 + d.IntN(9))
+			if d.chance(9) {
+				days = d.one("30", null)
+			}
+			loan.rows = append(loan.rows, []string{of, on, days, d.one("ball", "towel", null)})
 		}
 		for range d.IntN(4) {
 			fee.rows = append(fee.rows, []string{who, halves(d.IntN(101)), d.one("10.5", "40", "77.7", "0.1", null)})
@@ -87,7 +96,7 @@ func club(seed uint64) *schema {
 }
 
 // rules are what a policy does to rows, each to those that the ones before have made.
-var rules = []string{clamping, bounding}
+var rules = []string{leaving, clamping, bounding}
 
 // asMade is the SQL of a schema with the rows as the first so many rules make them. Of rows beyond a bound it leaves
 // out some, which need not be those that dpproxy leaves out: an answer that depends on which depends on the bound.
@@ -96,8 +105,12 @@ func (s *schema) asMade(first int) (list []string) {
 	list = append(list, "CREATE SCHEMA "+schemaOf(first))
 	for _, t := range s.stored() {
 		var columns []string
+		whole := "true"
 		for _, c := range t.columns {
 			value := c.name
+			if slices.Contains(made, leaving) && c.kept != "" {
+				whole += " AND " + c.kept
+			}
 			if slices.Contains(made, clamping) && strings.Contains(c.rules, "outside: clamp") {
 				value = c.truth
 			}
@@ -107,8 +120,8 @@ func (s *schema) asMade(first int) (list []string) {
 		if slices.Contains(made, bounding) {
 			kept = fmt.Sprintf(" WHERE t.%s IS NULL OR n <= %d", t.named, t.bound)
 		}
-		list = append(list, fmt.Sprintf("CREATE TABLE %s.%s AS SELECT %s FROM (SELECT *, row_number() OVER (PARTITION BY %s ORDER BY md5(q::text)) AS n FROM public.%[2]s q) t%[5]s",
-			schemaOf(first), t.name, strings.Join(columns, ", "), t.named, kept))
+		list = append(list, fmt.Sprintf("CREATE TABLE %s.%s AS SELECT %s FROM (SELECT *, row_number() OVER (PARTITION BY %s ORDER BY md5(q::text)) AS n FROM public.%[2]s q WHERE %[6]s) t%[5]s",
+			schemaOf(first), t.name, strings.Join(columns, ", "), t.named, kept, whole))
 	}
 	return append(list, "ANALYZE")
 }
@@ -120,6 +133,7 @@ var (
 	saysOfRule = map[string]*regexp.Regexp{
 		clamping: regexp.MustCompile(`values of (?:\w+\.)?(\w+) outside its domain count as its nearest end`),
 		bounding: regexp.MustCompile(`± does not cover what is left out`),
+		leaving:  regexp.MustCompile(`rows of (\w+) are left out where`),
 	}
 	saysOfBound = regexp.MustCompile(`(?:one row|rows) of each person (?:is|are) counted in (\w+)`)
 	saysOther   = regexp.MustCompile(`snap to its steps|name no person|` + regexp.QuoteMeta(nowhere) + `|that nobody is in|a few rows go unseen|are NULL where the count of their rows is within|put together where they are of one person|is taken to be NULL where`)
@@ -257,6 +271,11 @@ func (p *pair) unsaid(s *statement, got answer, rows []*client, met map[string]i
 	for _, m := range saysOfRule[clamping].FindAllStringSubmatch(said, -1) {
 		if !regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(sql) {
 			faults = append(faults, "a notice says that "+m[1]+" is clamped, which the statement does not read")
+		}
+	}
+	for _, m := range saysOfRule[leaving].FindAllStringSubmatch(said, -1) {
+		if m[1] != "loan" || !strings.Contains(sql, "loan") {
+			faults = append(faults, "a notice says that rows of "+m[1]+" are left out, which are not read, or not left out")
 		}
 	}
 	bounded := false
