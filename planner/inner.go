@@ -52,13 +52,14 @@ type inners struct {
 	known   []*plans.Answer
 	waiting []*plans.Inner // those that are not answered yet, in the order in which they were met
 	private int
+	parts   int // that the statement is planned for
 }
 
 // planWithin plans a statement that stands so deep in others.
 func planWithin(s parse.Statement, values []policy.Value, c reuse.Context, depth int) (*plans.Plan, *refuse.Refusal) {
 	for parts := 1; ; {
 		part := c.Part(parts)
-		in := &inners{of: s, values: values, context: part, depth: depth + 1, answers: map[string]*plans.Answer{}}
+		in := &inners{of: s, values: values, context: part, depth: depth + 1, answers: map[string]*plans.Answer{}, parts: parts}
 		p, refusal := planOpen(s, values, part, in)
 		if in.private >= parts && in.private > 0 {
 			parts = in.private + 1
@@ -108,9 +109,13 @@ func (in *inners) answer(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refu
 			return nil, refusal
 		}
 		in.waiting = append(in.waiting, &plans.Inner{Key: key, Plan: p})
+		c.Work.Spare()
 	}
 	if in.answers[key] = a; a.Private {
 		in.private++
+	}
+	if in.private >= in.parts { // what stands around it is planned for more parts, once it is known for how many
+		return nil, &refuse.Refusal{ID: "more-parts"}
 	}
 	return a, nil
 }

@@ -37,8 +37,13 @@ func (d *Domain) Single() bool {
 	if d.Regular == 1 {
 		return compare(d.Min, d.Max) == 0
 	}
-	unit := Numeric{big.NewInt(1), d.Scale}
-	return d.Type == NumericType && d.Scale >= 0 && d.Step.Decimal.Cmp(unit) == 0
+	if d.Type != NumericType || d.Scale < 0 {
+		return false
+	}
+	if step := d.Step.Decimal; step.Scale == d.Scale { // as most are written: this is asked at each cell
+		return step.Coefficient.IsInt64() && step.Coefficient.Int64() == 1
+	}
+	return d.Step.Decimal.Cmp(Numeric{big.NewInt(1), d.Scale}) == 0
 }
 
 // Cell returns the cell of a normalised value (nil means NULL), and false for a value that the rules never produce.

@@ -19,7 +19,7 @@ func RatOf(v policy.Value) (*big.Rat, bool) {
 		return new(big.Rat).SetInt64(int64(v)), true
 	case policy.Numeric:
 		if v.Scale >= 0 {
-			return new(big.Rat).SetFrac(v.At(v.Scale), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil)), true
+			return new(big.Rat).SetFrac(v.At(v.Scale), Tens(v.Scale)), true
 		}
 	case float64:
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -61,8 +61,19 @@ func UnitsOf(v policy.Value, scale int32) (*big.Int, bool) {
 	return x.Num(), x.IsInt()
 }
 
+// lowTens are the powers of ten that are asked for most.
+var lowTens = func() (table [40]*big.Int) {
+	for i := range table {
+		table[i] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(i)), nil)
+	}
+	return table
+}()
+
 // Tens is 10^scale.
 func Tens(scale int32) *big.Int {
+	if int(scale) < len(lowTens) {
+		return new(big.Int).Set(lowTens[scale])
+	}
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
 }
 

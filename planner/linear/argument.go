@@ -33,8 +33,8 @@ type Argument struct {
 	whole       bool // they are whole numbers of the grid, so that nothing is rounded
 }
 
-// bytesOfRat is about what a fraction takes.
-const bytesOfRat = 128
+// bytesOfNumber is about what a number takes that has no room in 64 bits.
+const bytesOfNumber = 80
 
 // IsConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing
 // else to ask the database for.
@@ -95,32 +95,32 @@ func (v *Argument) weigh(box *semantics.Box, notes *semantics.Notes) *refuse.Ref
 	for _, size := range sizes {
 		combinations *= size
 	}
-	of, how := box.Middle, "values inside a step count as the middle of it where an aggregate's argument is an expression"
-	if v.ByCells { // as GROUP BY shows them
-		of, how = box.First, "different values are added up as the low ends of their steps"
+	how := "values inside a step count as the middle of it where an aggregate's argument is an expression"
+	if v.ByCells {
+		how = "different values are added up as the low ends of their steps"
 	}
-	box.Env.Work.Take(combinations, bytesOfRat)
-	values, cells := make([]*big.Rat, combinations), make([]int, len(sizes))
-	exponent := 0
+	box.Env.Work.Take(combinations, bytesOfNumber)
+	values, cells := make([]semantics.Number, combinations), make([]int, len(sizes))
+	exponent, number := 0, box.Numbers(v.Arg, v.ByCells)
 	for at := range values {
 		Decode(at, sizes, cells)
-		for i, c := range v.Arg.Cols {
-			box.Set(c, pieces.firstOf(i, cells[i]))
+		for i, piece := range cells {
+			cells[i] = pieces.firstOf(i, piece)
 		}
-		between = between || box.IsWide(v.Arg)
-		box.Env.Work.Step(max(v.Arg.Nodes, 1))
+		var varies bool
 		var refusal *refuse.Refusal
-		if values[at], refusal = of(v.Arg); refusal != nil {
+		if values[at], varies, refusal = number(cells); refusal != nil {
 			return refusal
 		}
-		if values[at] != nil {
-			exponent = min(exponent, -semantics.DecimalsOf(values[at]))
+		between = between || varies
+		if exponent > -semantics.MaxDecimals {
+			exponent = min(exponent, -values[at].Decimals())
 		}
 	}
 	if between {
 		notes.Add(how)
 	}
-	v.Least, v.Most = semantics.Extremes(values)
+	v.Least, v.Most = semantics.ExtremesOf(values)
 	v.weights = weigh(values, v.Least, v.Most, v.Centred, exponent, v.Largest)
 	v.weights.pieces = pieces
 	v.Grid = v.weights.grid

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,30 +55,74 @@ func (v *DistinctValues) columns() []int {
 // show numbers the different values of a counter over the combinations of a factor's cells, in order of their first
 // occurrence among those where the counter counts.
 func (v *Solver) show(p *Factor, counter int) *refuse.Refusal {
-	shows, seen := make([]int32, len(p.Class)), map[string]int32{}
-	for _, e := range v.Query.Values[counter].Of {
-		if e.Form == semantics.FormColumn && v.Table.Columns[e.Cols[0]].Domain.Other >= 0 {
-			v.Notes.Add("values of " + v.Table.Columns[e.Cols[0]].Name + " outside its domain count as one")
+	values := v.Query.Values[counter]
+	for _, e := range values.Of {
+		if e.Form != semantics.FormColumn {
+			continue
+		}
+		c := v.Table.Columns[e.Cols[0]]
+		if c.Domain.Other >= 0 {
+			v.Notes.Add("values of " + c.Name + " outside its domain count as one")
+		}
+		if !c.Domain.Single() {
+			v.Notes.Add("values of " + c.Name + " within one of its steps of " + semantics.StepOf(c) + " count as one")
 		}
 	}
-	cells := make([]int, len(p.Columns))
+	shows, name := make([]int32, len(p.Class)), v.namesOf(p, values)
+	v.Env.Work.Take(len(shows), 8)
+	var seen []int32 // by name: one more than its number, 0 is none yet
+	count, cells := int32(0), make([]int, len(p.Columns))
 	for at := range shows {
 		Decode(at, p.Sizes, cells)
-		v.put(p, cells)
-		text, known, refusal := v.valueText(v.Query.Values[counter])
+		of, refusal := name(cells)
 		if refusal != nil {
 			return refusal
 		}
-		if shows[at] = -1; !known || p.Class[at] < 0 || p.Masks[counter] != nil && !p.Masks[counter][at] {
+		if shows[at] = -1; of < 0 || p.Class[at] < 0 || p.Masks[counter] != nil && !p.Masks[counter][at] {
 			continue
 		}
-		if _, before := seen[text]; !before {
-			seen[text] = int32(len(seen))
+		if of >= len(seen) {
+			seen = append(seen, make([]int32, of+1-len(seen))...)
 		}
-		shows[at] = seen[text]
+		if seen[of] == 0 {
+			count++
+			seen[of] = count
+		}
+		shows[at] = seen[of] - 1
 	}
 	p.Shows[counter] = shows
 	return nil
+}
+
+// namesOf name values by the pieces of a combination, by small numbers; −1 is NULL, which is no value. The cells of one
+// column in order are values of their own, of which none is made.
+func (v *Solver) namesOf(p *Factor, values *DistinctValues) func(pieces []int) (int, *refuse.Refusal) {
+	if only := values.Of[0]; len(values.Of) == 1 && only.Form == semantics.FormColumn {
+		d, i := v.Table.Columns[only.Cols[0]].Domain, slices.Index(p.Columns, only.Cols[0])
+		if d.Ordered() && !d.Type.Floating() {
+			return func(pieces []int) (int, *refuse.Refusal) {
+				v.Env.Work.Step(1)
+				if p.firstOf(i, pieces[i]) == d.Null && !values.Row {
+					return -1, nil
+				}
+				return pieces[i], nil
+			}
+		}
+	}
+	names := map[string]int{}
+	return func(pieces []int) (int, *refuse.Refusal) {
+		v.put(p, pieces)
+		text, known, refusal := v.valueText(values)
+		if refusal != nil || !known {
+			return -1, refusal
+		}
+		name, before := names[text]
+		if !before {
+			name = len(names)
+			names[text] = name
+		}
+		return name, nil
+	}
 }
 
 // valueText names the values in the present box; not known: NULL, which is no value.
@@ -85,8 +130,6 @@ func (v *Solver) valueText(values *DistinctValues) (text string, known bool, ref
 	list := make([]policy.Value, len(values.Of))
 	for i, e := range values.Of {
 		if e.Form == semantics.FormColumn && !v.Table.Columns[e.Cols[0]].Domain.Single() {
-			c := v.Table.Columns[e.Cols[0]]
-			v.Notes.Add("values of " + c.Name + " within one of its steps of " + semantics.StepOf(c) + " count as one")
 			list[i] = v.Box.Low[e.Cols[0]]
 			continue
 		}

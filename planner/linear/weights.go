@@ -55,15 +55,15 @@ type Weights struct {
 	pieces *Factor // whose combinations they are of
 }
 
-// weigh puts values (nil means nothing is added) on a grid.
-func weigh(values []*big.Rat, least, most *big.Rat, centred bool, exponent int, largest int64) Weights {
+// weigh puts values (of NULL nothing is added) on a grid.
+func weigh(values []semantics.Number, least, most *big.Rat, centred bool, exponent int, largest int64) Weights {
 	w := Weights{values: make([]int64, len(values))}
 	var low, high int64
 	w.grid, low, high = semantics.GridOf(least, most, exponent, centred, largest)
 	w.Bound = mechanisms.Bound{Low: low, High: high}
 	for i, v := range values {
-		if v != nil {
-			w.values[i] = min(max(semantics.Nearest10(v, w.grid.Exponent)-w.grid.Centre, low), high)
+		if !v.IsNull() {
+			w.values[i] = min(max(v.Nearest10(w.grid.Exponent)-w.grid.Centre, low), high)
 		}
 	}
 	return w

@@ -144,7 +144,7 @@ func (l *Keyed) Filtered(data [][]policy.Value) (rows [][]policy.Value, refusal 
 // WorkOf is how many steps one evaluation of each of some expressions takes.
 func WorkOf(list ...*semantics.Expr) (steps int) {
 	for _, e := range list {
-		steps += max(e.Nodes, 1)
+		steps += e.Steps()
 	}
 	return steps
 }

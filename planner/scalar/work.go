@@ -16,6 +16,7 @@ type Work struct {
 	taken  Limits
 	look   int64 // steps until the context is looked at
 	over   bool
+	half   bool // the steps are those of half a statement
 	kept   map[string]any
 }
 
@@ -74,6 +75,17 @@ func (w *Work) stop() {
 	}
 }
 
+// Spare leaves one half of the steps: a statement that is planned before answers within it are known is planned once
+// more when they are paid for, and is not refused then for taking somewhat more.
+func (w *Work) Spare() {
+	if w == nil || w.half {
+		return
+	}
+	w.half = true
+	w.limits.Steps /= 2
+	w.stop()
+}
+
 // Kept is what this planning has made under a name, nil means nothing. A statement that joins a public table nine
 // times, or is planned again for other parts of its cost, reads it once.
 func (w *Work) Kept(name string) any {
@@ -105,7 +117,11 @@ func (w *Work) Taken() Limits {
 // Renewed is w, or one with the same limits and nothing taken where w has been closed.
 func (w *Work) Renewed() *Work {
 	if w != nil && w.over {
-		return NewWork(w.ctx, w.limits)
+		l := w.limits
+		if w.half {
+			l.Steps *= 2
+		}
+		return NewWork(w.ctx, l)
 	}
 	return w
 }

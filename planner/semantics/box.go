@@ -92,7 +92,7 @@ func InnerOf(d *policy.Domain, cell int, last policy.Value) policy.Value {
 
 // Value evaluates e on the box; steady is false when e is not constant on it, as far as the planner can tell.
 func (b *Box) Value(e *Expr) (v policy.Value, steady bool, refusal *refuse.Refusal) {
-	b.Env.Work.Step(max(e.Nodes, 1))
+	b.Env.Work.Step(e.Steps())
 	if refusal = b.unknown(e); refusal != nil {
 		return nil, false, refusal
 	}
@@ -130,7 +130,7 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 	if !b.IsWide(e) {
 		return true, nil
 	}
-	b.Env.Work.Step(max(e.Nodes, 1))
+	b.Env.Work.Step(e.Steps())
 	varies := e.Awaited && slices.ContainsFunc(e.Cols, func(c int) bool { return !b.Table.Columns[c].Domain.Single() })
 	if !varies && (e.Monotone || e.Form == FormIsNull && (e.Args[0].Monotone || e.Args[0].within != nil)) {
 		low, refusal := e.Value(b.Low)

@@ -56,7 +56,8 @@ type Expr struct {
 	Answered  bool    // it depends on what is answered first (docs/adr/0117), which is not known when the statement is first planned
 	Awaited   bool    // it depends on what is not answered yet, for which a value stands
 	Collated  bool    // COLLATE stands in it
-	Nodes     int     // of its tree, for Work; 0 means one
+	Nodes     int     // of its tree; 0 means one
+	steps     int     // what evaluating it takes of Work; 0 means one
 	Looked    *Looked // what it looks up by its only argument; nil means it looks nothing up (alike.go)
 	affine    *Affine
 	read      bool // affine is what it is, over the table that it was made for
@@ -90,9 +91,11 @@ func (e *Expr) holdsNullTest() bool {
 func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 	e := &Expr{Expr: s, Form: f, Op: op, Args: args, Pos: pos}
 	size := len(op) + 2
-	e.Nodes = 1
+	if e.Nodes = 1; s != nil { // else it is set later, to what is looked up
+		e.steps = stepsOf(op, s.Type())
+	}
 	for _, a := range args {
-		e.Nodes = min(e.Nodes+max(a.Nodes, 1), 1<<20)
+		e.Nodes, e.steps = min(e.Nodes+max(a.Nodes, 1), 1<<20), min(e.steps+a.Steps(), 1<<30)
 		e.Cols = Union(e.Cols, a.Cols)
 		e.Answered, e.Awaited, e.Collated = e.Answered || a.Answered, e.Awaited || a.Awaited, e.Collated || a.Collated
 		size += len(a.Canon) + 1
@@ -108,6 +111,23 @@ func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 	b.WriteByte(')')
 	e.Canon = b.String()
 	return e
+}
+
+// Steps is what evaluating e once takes of Work.
+func (e *Expr) Steps() int { return max(e.steps, 1) }
+
+// stepsOf is about what an operator or a function takes, in what a comparison of whole numbers does: numerics are
+// numbers of any length, whose roots and logarithms are found in many steps.
+func stepsOf(op string, t policy.Type) int {
+	switch {
+	case t != policy.NumericType:
+		return 1
+	case op == "sqrt":
+		return 8
+	case op == "ln" || op == "log" || op == "log10" || op == "exp" || op == "power" || op == "pow" || op == "^":
+		return 40
+	}
+	return 3
 }
 
 // ColumnExpr is the i-th column of the row.

@@ -83,20 +83,29 @@ func Power10(exponent int, n int64) *big.Rat {
 
 // Nearest10 is x·10^−exponent to the nearest whole number, away from zero at the half; the ends of int64 beyond them.
 func Nearest10(x *big.Rat, exponent int) int64 {
-	q := new(big.Rat).Quo(x, Power10(exponent, 1))
-	half := big.NewRat(1, 2)
-	if q.Sign() < 0 {
-		half.Neg(half)
+	over := tens(max(exponent, 0))
+	return nearestQuotient(x.Num(), over.Mul(over, x.Denom()), tens(max(-exponent, 0)))
+}
+
+func tens(n int) *big.Int { return derived.Tens(int32(n)) }
+
+// nearestQuotient is n·times/over so, with over above 0. times and over are written to.
+func nearestQuotient(n, over, times *big.Int) int64 {
+	twice := times.Mul(times, n)
+	twice.Lsh(twice, 1)
+	negative := twice.Sign() < 0
+	twice.Abs(twice).Add(twice, over)
+	q := twice.Quo(twice, over.Lsh(over, 1))
+	if negative {
+		q.Neg(q)
 	}
-	q.Add(q, half)
-	n := new(big.Int).Quo(q.Num(), q.Denom())
-	if !n.IsInt64() {
-		if n.Sign() < 0 {
-			return math.MinInt64 / 2
-		}
+	switch {
+	case !q.IsInt64() && negative:
+		return math.MinInt64 / 2
+	case !q.IsInt64():
 		return math.MaxInt64 / 2
 	}
-	return min(max(n.Int64(), math.MinInt64/2), math.MaxInt64/2)
+	return min(max(q.Int64(), math.MinInt64/2), math.MaxInt64/2)
 }
 
 // FactorOf makes the factor of a column with a domain of numbers.
@@ -129,21 +138,33 @@ func Finest(c *policy.Column) (exponent int, exact bool) {
 
 // Extremes are the least and the largest of values, of which some may be nil.
 func Extremes(values []*big.Rat) (least, most *big.Rat) {
+	numbers := make([]Number, len(values))
+	for i, v := range values {
+		if v != nil {
+			numbers[i] = Number{rat: v, kind: fractionNumber}
+		}
+	}
+	return ExtremesOf(numbers)
+}
+
+// ExtremesOf are the least and the largest of numbers, of which some may be NULL.
+func ExtremesOf(values []Number) (least, most *big.Rat) {
+	var low, high Number
 	for _, v := range values {
-		if v == nil {
+		if v.IsNull() {
 			continue
 		}
-		if least == nil || v.Cmp(least) < 0 {
-			least = v
+		if low.IsNull() || v.Cmp(low) < 0 {
+			low = v
 		}
-		if most == nil || v.Cmp(most) > 0 {
-			most = v
+		if high.IsNull() || v.Cmp(high) > 0 {
+			high = v
 		}
 	}
-	if least == nil {
-		least, most = new(big.Rat), new(big.Rat)
+	if low.IsNull() {
+		return new(big.Rat), new(big.Rat)
 	}
-	return least, most
+	return low.Rat(), high.Rat()
 }
 
 // NearestOf is n/over to the nearest whole number, up at the half.
@@ -158,16 +179,21 @@ func NearestOf(n, over int64) int64 {
 // MaxDecimals is how many digits after the point are looked at.
 const MaxDecimals = 18
 
-// DecimalsOf is how many digits after the point a number has, at most MaxDecimals.
+// DecimalsOf is how many digits after the point a number has, at most MaxDecimals: a denominator of 2^a·5^b is one of
+// the larger of both.
 func DecimalsOf(x *big.Rat) int {
-	scaled, ten := new(big.Rat).Set(x), big.NewRat(10, 1)
-	for n := range MaxDecimals {
-		if scaled.IsInt() {
-			return n
+	twos := int(x.Denom().TrailingZeroBits())
+	rest, five, over := new(big.Int).Rsh(x.Denom(), uint(twos)), big.NewInt(5), new(big.Int)
+	fives := 0
+	for ; rest.BitLen() > 1 && fives < MaxDecimals; fives++ {
+		if rest.QuoRem(rest, five, over); over.Sign() != 0 {
+			return MaxDecimals
 		}
-		scaled.Mul(scaled, ten)
 	}
-	return MaxDecimals
+	if rest.BitLen() > 1 {
+		return MaxDecimals
+	}
+	return min(max(twos, fives), MaxDecimals)
 }
 
 // DecimalsIn is how many digits after the point PostgreSQL gives a sum of e, by its rules for numeric operators; −1: it
@@ -235,30 +261,32 @@ func maxDecimalsOf(list []*Expr, t *policy.Table) int {
 }
 
 // Middle evaluates an expression of numbers in the middle of a box: the mean of its ends where it varies on it.
-func (b *Box) Middle(e *Expr) (*big.Rat, *refuse.Refusal) {
+func (b *Box) Middle(e *Expr) (Number, *refuse.Refusal) {
 	v, refusal := b.First(e)
-	if refusal != nil || v == nil || !b.IsWide(e) {
+	if refusal != nil || v.IsNull() || !b.IsWide(e) {
 		return v, refusal
 	}
+	b.Env.Work.Step(e.Steps())
 	high, refusal := e.Value(b.Inner)
 	if refusal != nil {
-		return nil, refusal
+		return Number{}, refusal
 	}
-	if w, ok := derived.RatOf(high); ok {
-		v.Add(v, w).Mul(v, big.NewRat(1, 2))
+	if w, ok := numberOf(high); ok {
+		v = between(v, w)
 	}
 	return v, nil
 }
 
-// First is the value of a number at the low end of the box; nil means NULL.
-func (b *Box) First(e *Expr) (*big.Rat, *refuse.Refusal) {
+// First is the value of a number at the low end of the box.
+func (b *Box) First(e *Expr) (Number, *refuse.Refusal) {
+	b.Env.Work.Step(e.Steps())
 	low, refusal := e.Value(b.Low)
 	if refusal != nil || low == nil {
-		return nil, refusal
+		return Number{}, refusal
 	}
-	v, ok := derived.RatOf(low)
+	v, ok := numberOf(low)
 	if !ok {
-		return nil, Evaluation.At(e.Pos, "value is not a number")
+		return Number{}, Evaluation.At(e.Pos, "value is not a number")
 	}
 	return v, nil
 }

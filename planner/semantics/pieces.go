@@ -25,7 +25,7 @@ import (
 // Bounds of pieces.
 const (
 	MaxCases  = 1 << 10 // runs of pieces, which the SQL tells apart one by one
-	earlyLook = 1 << 11 // pieces after which it is asked whether there will be too many
+	earlyLook = 1 << 11 // pieces, and runs, after which it is asked whether there will be too many
 )
 
 // FewRegular is up to how many cells of a domain are sooner walked than cut into pieces. Tests set it, to walk over
@@ -49,6 +49,8 @@ func (b *Box) Pieces(column int, exprs []*Expr, forced []int, most int) (starts 
 			stretches = append(stretches, Stretch{From: forced[i], To: min(forced[i+1], d.Regular)})
 		}
 	}
+	hopeless := func(n, at int) bool { return n == earlyLook && n*(d.Regular/(at+1)) > 2*most }
+	looked := 0 // at runs, of which neighbours may be one piece
 	for _, s := range stretches {
 		first, rounds := s.To, 1 // what is looked at, of so many alike
 		if s.Period > 0 && s.To-s.From > 2*s.Period {
@@ -59,6 +61,9 @@ func (b *Box) Pieces(column int, exprs []*Expr, forced []int, most int) (starts 
 		for at := s.From; at < first; at += length {
 			steady := false
 			length, steady = b.run(column, exprs, at, first, length)
+			if looked++; rounds == 1 && d.Size() <= plans.MaxCells && hopeless(looked, at) {
+				return nil, false // each cell is as soon looked at
+			}
 			var values []policy.Value
 			if steady {
 				values = b.valuesAt(column, exprs, at)
@@ -67,7 +72,7 @@ func (b *Box) Pieces(column int, exprs []*Expr, forced []int, most int) (starts 
 				continue
 			}
 			starts, last = append(starts, at), values
-			if n := len(starts); n > most || begun+(n-begun-1)*rounds > most || rounds == 1 && n == earlyLook && n*(d.Regular/(at+1)) > 2*most {
+			if n := len(starts); n > most || begun+(n-begun-1)*rounds > most || rounds == 1 && hopeless(n, at) {
 				return nil, false
 			}
 		}
@@ -170,7 +175,7 @@ func (b *Box) valuesAt(column int, exprs []*Expr, cell int) []policy.Value {
 	b.Set(column, cell)
 	values := make([]policy.Value, len(exprs))
 	for i, e := range exprs {
-		b.Env.Work.Step(max(e.Nodes, 1))
+		b.Env.Work.Step(e.Steps())
 		v, refusal := e.Value(b.Low)
 		if refusal != nil {
 			return nil

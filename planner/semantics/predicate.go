@@ -311,10 +311,9 @@ func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 		l.Env.Work.Take(len(holds)+len(fails), 16)
 		return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
 	}
-	divided := dividedCells{lowerer: l, column: i, compare: e}
+	divided, at := dividedCells{lowerer: l, column: i, compare: e}, l.Box.Truths(e)
 	for from, to := range piecesOf(cells, starts) {
-		l.Box.Set(i, from)
-		v, steady, refusal := l.Box.Value(e)
+		v, steady, refusal := at(from)
 		if refusal != nil || !steady && !divided.add(from, &holds, &fails) {
 			return truth{}, false, refusal
 		}
