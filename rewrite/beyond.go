@@ -42,13 +42,13 @@ func countsBeyond(m *plans.Measure, d dialect.Dialect) bool {
 }
 
 // beyond holds for the rows beyond the bound.
-func (w *writer) beyond() string {
+func (w *columns) beyond() string {
 	rank := "t." + w.name(w.table.RowRank)
 	return "(" + w.operate(rank, ">", w.whole(w.table.MaxRowsPerUnit)) + " OR " + rank + " IS NULL)"
 }
 
 // taken are counters that are taken away from what they are added to.
-func (w *writer) taken(counters []string) (list []string) {
+func (w *composed) taken(counters []string) (list []string) {
 	for _, c := range counters {
 		list = append(list, w.operate(w.whole(0), "-", c))
 	}
@@ -75,7 +75,7 @@ type end struct {
 }
 
 // within writes it for the cells from a on, or, with a at 0, for those before the cell that comes after them.
-func (e *end) within(w *writer, raw string, a, b int) string {
+func (e *end) within(w cells, raw string, a, b int) string {
 	d := e.column.Domain
 	switch {
 	case e.past && a > 0:
@@ -90,7 +90,7 @@ func (e *end) within(w *writer, raw string, a, b int) string {
 
 // oneEnded finds the column of which a count is written so: the condition on it is a range of cells, beside others of
 // other columns, which reaches to one end of its domain; nil means none.
-func (w *writer) oneEnded(m *plans.Measure) *policy.Column {
+func (w *composed) oneEnded(m *plans.Measure) *policy.Column {
 	if !w.dialect.EndsApart || !countsAlone(m) {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // cell writes the number of the cell of a normalised value n; it agrees with policy.Domain.Cell.
-func (w *writer) cell(c *policy.Column, n string) string {
+func (w cells) cell(c *policy.Column, n string) string {
 	if c.Domain == nil {
 		w.fail("a column without a domain")
 		return "NULL"
@@ -23,7 +23,7 @@ func (w *writer) cell(c *policy.Column, n string) string {
 }
 
 // number is the cell of a value that is not NULL; NULL for NULL.
-func (w *writer) number(c *policy.Column, n string) string {
+func (w cells) number(c *policy.Column, n string) string {
 	d := c.Domain
 	if !d.Ordered() {
 		return n
@@ -59,7 +59,7 @@ func (w *writer) number(c *policy.Column, n string) string {
 
 // steps is floor((n − least)/step) for an integer n from least to most. Where the public width of the domain exceeds 64
 // bits the difference is taken in a wider type.
-func (w *writer) steps(n string, least, most, step int64) string {
+func (w cells) steps(n string, least, most, step int64) string {
 	if new(big.Int).Sub(big.NewInt(most), big.NewInt(least)).IsInt64() {
 		return w.quotient(w.above(n, least), step)
 	}
@@ -67,7 +67,7 @@ func (w *writer) steps(n string, least, most, step int64) string {
 }
 
 // quotient is floor(above/step) for integers above ≥ 0 and step ≥ 1.
-func (w *writer) quotient(above string, step int64) string {
+func (w cells) quotient(above string, step int64) string {
 	if step == 1 {
 		return above
 	}
@@ -78,8 +78,8 @@ func (w *writer) quotient(above string, step int64) string {
 }
 
 // days is the number of days from one to another.
-func (w *writer) days(n, from string) string { return dialect.Fill(w.dialect.Days, n, from) }
+func (w cells) days(n, from string) string { return dialect.Fill(w.dialect.Days, n, from) }
 
 // micros is the number of microseconds from 1970 to a finite moment, in UTC for a moment with a zone: the session's
 // zone has no part in it.
-func (w *writer) micros(n string) string { return dialect.Fill(w.dialect.Micros, n) }
+func (w cells) micros(n string) string { return dialect.Fill(w.dialect.Micros, n) }

@@ -17,7 +17,7 @@ import (
 // the statement fails when it is parsed, alike for any rows.
 
 // raw reads the column.
-func (w *writer) raw(c *policy.Column) string {
+func (w *columns) raw(c *policy.Column) string {
 	if name, ok := w.tally[c]; ok {
 		return name
 	}
@@ -47,7 +47,7 @@ func (w *writer) raw(c *policy.Column) string {
 }
 
 // column is a column of a row as it is stored.
-func (w *writer) column(c *policy.Column) string {
+func (w *composed) column(c *policy.Column) string {
 	if !slices.Contains(w.reads, c.Source) {
 		w.reads = append(w.reads, c.Source)
 	}
@@ -55,7 +55,7 @@ func (w *writer) column(c *policy.Column) string {
 }
 
 // missing reports whether the raw value is NULL or NaN.
-func (w *writer) missing(c *policy.Column) string {
+func (w *columns) missing(c *policy.Column) string {
 	raw := w.raw(c)
 	null := raw + " IS NULL"
 	if nan := w.isNaN(c, raw); nan != "" {
@@ -65,7 +65,7 @@ func (w *writer) missing(c *policy.Column) string {
 }
 
 // isNaN is empty for a type without NaN.
-func (w *writer) isNaN(c *policy.Column, raw string) string {
+func (w *composed) isNaN(c *policy.Column, raw string) string {
 	switch {
 	case c.Type.Floating():
 		return dialect.Fill(w.dialect.IsNaN, raw, w.dialect.Type("float8"))
@@ -76,7 +76,7 @@ func (w *writer) isNaN(c *policy.Column, raw string) string {
 }
 
 // kept returns the conditions under which the column's rules leave a row in the table.
-func (w *writer) kept(c *policy.Column) []string {
+func (w *columns) kept(c *policy.Column) []string {
 	nulls, outside := c.Nulls == policy.NullExclude, c.Outside == policy.OutsideExclude
 	switch {
 	case len(c.Product) > 0:
@@ -96,7 +96,7 @@ func (w *writer) kept(c *policy.Column) []string {
 
 // normalised applies the rule for outside values; a missing value becomes NULL. A value that the rule excludes becomes
 // NULL too, because the database may evaluate this before it leaves the row out.
-func (w *writer) normalised(c *policy.Column) string {
+func (w *columns) normalised(c *policy.Column) string {
 	w.checkRules(c)
 	if w.dialect.Ready && c.Open == nil && c.Reading == nil {
 		return "t." + w.copied(c)
@@ -108,14 +108,14 @@ func (w *writer) normalised(c *policy.Column) string {
 }
 
 // checkRules holds a column's rules against its domain.
-func (w *writer) checkRules(c *policy.Column) {
+func (w *composed) checkRules(c *policy.Column) {
 	if c.Domain.Null < 0 && (c.Nulls != policy.NullExclude || c.Outside == policy.OutsideOther && c.Domain.Ordered()) {
 		w.fail("a column whose rules reach a NULL cell that its domain lacks")
 	}
 }
 
 // value is a column's normalised value, or the stored one where that is the same.
-func (w *writer) value(c *policy.Column) string {
+func (w *columns) value(c *policy.Column) string {
 	if slices.Contains(w.asIs, c) {
 		return w.raw(c)
 	}
@@ -125,7 +125,7 @@ func (w *writer) value(c *policy.Column) string {
 	return w.normalised(c)
 }
 
-func (w *writer) normalisedOrdered(c *policy.Column) string {
+func (w *columns) normalisedOrdered(c *policy.Column) string {
 	raw, least, most := w.raw(c), w.constant(c, c.Domain.Min), w.constant(c, c.Domain.Max)
 	switch c.Outside {
 	case policy.OutsideClamp:
@@ -145,7 +145,7 @@ func (w *writer) normalisedOrdered(c *policy.Column) string {
 }
 
 // normalisedEnum is the number of the value's cell.
-func (w *writer) normalisedEnum(c *policy.Column) string {
+func (w *columns) normalisedEnum(c *policy.Column) string {
 	raw, d := w.raw(c), c.Domain
 	if c.Any && len(d.Values) == 0 && c.Reading == nil && !w.dialect.Ready { // whether there is one is all that is asked: no text is read
 		raw = dialect.Fill(w.dialect.ReadText, w.column(c))
@@ -164,7 +164,7 @@ func (w *writer) normalisedEnum(c *policy.Column) string {
 		}
 		return sql + " END"
 	}
-	if w.lookedUp(c) {
+	if lookedUp(c) {
 		found := w.operate(w.found(c)+".i", "-", w.literal("1", "int8"))
 		return "COALESCE(" + found + ", CASE WHEN " + raw + " IS NOT NULL THEN " + w.whole(int64(d.Other)) + " END)"
 	}

@@ -75,7 +75,7 @@ func (w *writer) computedColumn(sum derived.ComputedColumn, c *policy.Column) st
 }
 
 // operand is a normalised value as it is added up: as it is, in days since 1970, or in microseconds.
-func (w *writer) operand(c *policy.Column, n string, sum *policy.Column) string {
+func (w cells) operand(c *policy.Column, n string, sum *policy.Column) string {
 	switch decimal := sum.Type == policy.NumericType; {
 	case decimal && (c.Type.Integer() || c.Type == policy.NumericType):
 		return w.decimals(sum).operand(c, n)

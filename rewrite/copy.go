@@ -17,7 +17,7 @@ func Copy(t *policy.Table, d dialect.Dialect, most int) (string, error) {
 	if !t.Public || d.Words == nil {
 		return "", errors.New("rewrite: only public tables are copied")
 	}
-	w := &writer{composed: &composed{dialect: d}, table: t}
+	w := newWriter(d, t, "")
 	items := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		items[i] = w.cast("t."+w.name(c.Source), "text")
@@ -57,7 +57,7 @@ func DescribeView(t *policy.Table, d dialect.Dialect) (string, error) {
 	if d.Words == nil {
 		return "", errors.New("rewrite: no such dialect")
 	}
-	w := &writer{composed: &composed{dialect: d}, table: t}
+	w := newWriter(d, t, "")
 	return "SELECT t.* FROM " + w.relation(t) + " AS t", w.err
 }
 
@@ -67,7 +67,7 @@ func CompareKeys(a, b *policy.Column, d dialect.Dialect) (string, error) {
 	if d.Words == nil {
 		return "", errors.New("rewrite: no such dialect")
 	}
-	w := &writer{composed: &composed{dialect: d, seen: map[string]string{}}, table: a.Table, alias: "a"}
+	w := newWriter(d, a.Table, "a")
 	sql := "SELECT " + w.equal("a."+w.name(a.Source), "b."+w.name(b.Source)) +
 		" FROM " + w.relation(a.Table) + " AS a, " + w.relation(b.Table) + " AS b"
 	return sql, w.err

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -30,7 +31,7 @@ type decimals interface {
 	digits() int32                                 // after the point, where an engine's type limits them
 }
 
-func (w *writer) decimals(c *policy.Column) decimals {
+func (w cells) decimals(c *policy.Column) decimals {
 	if w.dialect.Digits == 0 {
 		return numeric{w, c}
 	}
@@ -38,13 +39,13 @@ func (w *writer) decimals(c *policy.Column) decimals {
 	if err != nil {
 		w.fail("%v", err)
 	}
-	d.writer = w
+	d.cells = w
 	return d
 }
 
 // numeric is PostgreSQL's type, whose digits have no limit.
 type numeric struct {
-	*writer
+	cells
 	column *policy.Column
 }
 
@@ -68,7 +69,7 @@ func (d numeric) limb(n string) limb {
 		return limb{}
 	}
 	least, most := held.ends()
-	units := d.operate(d.above(n), "*", d.literal(power(held.scale).String(), "numeric"))
+	units := d.operate(d.above(n), "*", d.literal(derived.Tens(held.scale).String(), "numeric"))
 	if width := most.Sub(most, least); width.IsInt64() {
 		return d.within(d.cast(units, "int8"), width.Int64())
 	}
@@ -88,7 +89,7 @@ func (d numeric) digits() int32             { return 0 }
 
 // fixed is how an engine of limited digits holds a numeric column.
 type fixed struct {
-	*writer
+	cells
 	column       *policy.Column
 	width, scale int32 // of the raw column
 	wide         int32 // at least width, so that the domain's bounds fit
@@ -107,7 +108,7 @@ func ColumnType(c *policy.Column, in dialect.Dialect) (string, error) {
 	return in.Type(kind), nil
 }
 
-func (w *writer) columnType(c *policy.Column) string {
+func (w cells) columnType(c *policy.Column) string {
 	kind, err := ColumnType(c, w.dialect)
 	if err != nil {
 		w.fail("%v", err)
@@ -192,7 +193,7 @@ func (d fixed) units(n string) (above, kind string) {
 	default:
 		shifted = dialect.Fill(d.dialect.Read, n, d.dialect.DecimalOf(width, d.scale))
 		if d.scale > 0 {
-			shifted = d.operate(shifted, "*", d.literal(power(d.scale).String(), d.dialect.DecimalOf(d.scale+1, 0)))
+			shifted = d.operate(shifted, "*", d.literal(derived.Tens(d.scale).String(), d.dialect.DecimalOf(d.scale+1, 0)))
 		}
 	}
 	kind = "wide"
@@ -240,7 +241,3 @@ func (d fixed) settled(sum string) string { return d.cast(sum, d.columnType(d.co
 func (d fixed) digits() int32             { return d.scale }
 
 func digits(n *big.Int) int32 { return int32(len(new(big.Int).Abs(n).String())) }
-
-func power(scale int32) *big.Int {
-	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
-}

@@ -48,52 +48,24 @@ func (w *writer) sub(t *policy.Table, side string) *writer {
 // paired equates the units themselves, whatever keys are equal besides: no pair is of two units.
 func (w *writer) paired(p *derived.Paired) string {
 	a, b := w.sub(p.Left, "a"), w.sub(p.Right, "b")
-	items := []string{a.alias + ".u AS u"}
 	if len(p.Origins) > len(w.table.Columns) || len(p.KeyOrigins) != len(w.table.Keys) {
 		w.fail("a pairing whose columns are not its inputs'")
 		return "()"
 	}
-	for i, c := range w.table.Columns {
-		if !slices.Contains(w.used, c) {
-			continue
+	from := map[bool]*writer{false: a, true: b}
+	items := w.items(a, func(i int) string {
+		if i >= len(p.Origins) { // whether an outer join has found a partner: a boolean's cell that is never NULL
+			return "CASE WHEN " + b.alias + ".u IS NULL THEN 0 ELSE 1 END"
 		}
-		name := " AS n" + strconv.Itoa(i+1)
-		switch {
-		case i >= len(p.Origins):
-			items = append(items, w.present(b.alias)+name)
-		case p.Origins[i].Right:
-			items = append(items, b.use(p.Origins[i].Column)+name)
-		default:
-			items = append(items, a.use(p.Origins[i].Column)+name)
-		}
-	}
-	for i, k := range w.table.Keys {
-		if !slices.Contains(w.usedKeys, k) {
-			continue
-		}
-		from := a
-		if p.KeyOrigins[i].Right {
-			from = b
-		}
-		items = append(items, from.useKey(p.KeyOrigins[i].Column)+" AS j"+strconv.Itoa(i+1))
-	}
+		return from[p.Origins[i].Right].use(p.Origins[i].Column)
+	}, func(i int) string { return from[p.KeyOrigins[i].Right].useKey(p.KeyOrigins[i].Column) })
 	on := append([]string{w.equal(a.alias+".u", b.alias+".u")}, equals(a, b, p.On)...)
-	if p.Only != nil {
-		on = append(on, a.predicate(p.Only))
-	}
+	on = append(append(on, a.conditions(p.Only)...), b.conditions(p.Where)...)
 	join := "JOIN"
 	if p.Outer {
 		join = "LEFT JOIN"
 	}
-	if p.Where != nil {
-		on = append(on, b.predicate(p.Where))
-	}
 	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + "\n  " + join + " " + b.input() + "\n    ON " + strings.Join(on, " AND ") + ")"
-}
-
-// present is the number of the cell of a boolean that is never NULL: whether an outer join has found a partner.
-func (w *writer) present(alias string) string {
-	return "CASE WHEN " + alias + ".u IS NULL THEN 0 ELSE 1 END"
 }
 
 func equals(a, b *writer, on []derived.Equal) []string {
@@ -161,10 +133,7 @@ func (w *writer) partedByOther(a, b *writer, m *derived.Marked, items []string, 
 		items, others = append(items, a.useKey(e.Left)+" AS "+key), append(others, b.useKey(e.Right)+" AS "+key)
 		on = append(on, w.equal(b.alias+"."+key, a.alias+"."+key))
 	}
-	where := ""
-	if m.Where != nil {
-		where = " WHERE " + b.predicate(m.Where)
-	}
+	where := b.only(m.Where)
 	part := func(not, n string) string {
 		return "SELECT " + a.alias + ".*, " + n + mark + " FROM " + a.alias + " WHERE " + not + "EXISTS (SELECT 1 FROM " + b.alias + " WHERE " + strings.Join(on, " AND ") + ")"
 	}
@@ -192,10 +161,7 @@ func (w *writer) joinsOther(a, b *writer, m *derived.Marked) (has, join string) 
 		j := "j" + strconv.Itoa(i+1)
 		others, on = append(others, b.useKey(e.Right)+" AS "+j), append(on, w.equal(h+"."+j, a.useKey(e.Left)))
 	}
-	where := ""
-	if m.Where != nil {
-		where = " WHERE " + b.predicate(m.Where)
-	}
+	where := b.only(m.Where)
 	return h + ".u IS NOT NULL", "\n  LEFT JOIN (SELECT DISTINCT " + strings.Join(others, ", ") + " FROM " + b.input() + where + ") AS " + h + "\n    ON " + strings.Join(on, " AND ")
 }
 
@@ -205,10 +171,7 @@ func (w *writer) hasOther(a, b *writer, m *derived.Marked) string {
 	for _, e := range m.On {
 		own, others = append(own, w.joinable(a.useKey(e.Left))), append(others, w.joinable(b.useKey(e.Right)))
 	}
-	where := ""
-	if m.Where != nil {
-		where = " WHERE " + b.predicate(m.Where)
-	}
+	where := b.only(m.Where)
 	row := w.dialect.Row
 	if len(own) == 1 {
 		row = w.dialect.RowOfOne
@@ -218,15 +181,28 @@ func (w *writer) hasOther(a, b *writer, m *derived.Marked) string {
 
 // passed are the unit, and what is used of an input's first columns and its keys, which keep their places.
 func (w *writer) passed(a *writer, columns int) []string {
+	return w.items(a, func(i int) string {
+		if i >= columns {
+			return ""
+		}
+		return a.use(a.table.Columns[i])
+	}, func(i int) string { return a.useKey(a.table.Keys[i]) })
+}
+
+// items are the unit of an input, and what is used of the table's columns, but for those that are empty, and of its
+// keys.
+func (w *writer) items(a *writer, column, key func(i int) string) []string {
 	items := []string{a.alias + ".u AS u"}
-	for i, c := range w.table.Columns[:columns] {
+	for i, c := range w.table.Columns {
 		if slices.Contains(w.used, c) {
-			items = append(items, a.use(a.table.Columns[i])+" AS n"+strconv.Itoa(i+1))
+			if value := column(i); value != "" {
+				items = append(items, value+" AS n"+strconv.Itoa(i+1))
+			}
 		}
 	}
 	for i, k := range w.table.Keys {
 		if slices.Contains(w.usedKeys, k) {
-			items = append(items, a.useKey(a.table.Keys[i])+" AS j"+strconv.Itoa(i+1))
+			items = append(items, key(i)+" AS j"+strconv.Itoa(i+1))
 		}
 	}
 	return items
@@ -256,16 +232,14 @@ func (w *writer) perUnit(u *derived.PerUnit) string {
 	for i, g := range u.Aggregates {
 		at := len(u.Keys) + i
 		if at < len(w.table.Columns) && slices.Contains(w.used, w.table.Columns[at]) {
-			items = append(items, a.unitAggregate(g, w.table.Columns[at])+" AS n"+strconv.Itoa(at+1))
+			items = append(items, a.unitAggregate(g, w.table.Columns[at], "")+" AS n"+strconv.Itoa(at+1))
 		}
 	}
 	var conditions []string
 	if derived.NullableUnit(u.From) { // such rows are units of their own, and none has a group that names it
 		conditions = append(conditions, a.alias+".u IS NOT NULL")
 	}
-	if u.Where != nil {
-		conditions = append(conditions, a.predicate(u.Where))
-	}
+	conditions = append(conditions, a.conditions(u.Where)...)
 	for _, k := range u.JoinKeys {
 		if u.Present {
 			conditions = append(conditions, a.useKey(k)+" IS NOT NULL")
@@ -348,7 +322,7 @@ const leastArm = 20
 // Claim: nothing can fail. For numbers of cells see pieceIn; what they are made into lies in the domain, whose ends
 // are no more than 2^63 apart. A bin is a constant number of microseconds, above 0, and begins with
 // a moment of the domain; of a value before it, for which an engine might evaluate it, the bin is a moment too.
-func (w *writer) firstByNumber(c *policy.Column, n string, runs []derived.ClassRun) string {
+func (w cells) firstByNumber(c *policy.Column, n string, runs []derived.ClassRun) string {
 	d := c.Domain
 	if !d.Ordered() || d.Ladder != nil {
 		return ""
@@ -386,7 +360,7 @@ func (w *writer) firstByNumber(c *policy.Column, n string, runs []derived.ClassR
 
 // firstIn is the least value of the first cell of a value's class, where classes are of one length from a cell on;
 // length 0: where there is one.
-func (w *writer) firstIn(c *policy.Column, n string, from, length int) string {
+func (w cells) firstIn(c *policy.Column, n string, from, length int) string {
 	least := c.Domain.Low(from)
 	if length == 0 {
 		return w.constant(c, least)
@@ -399,7 +373,7 @@ func (w *writer) firstIn(c *policy.Column, n string, from, length int) string {
 }
 
 // valueOfCell is the least value of the cell of a number, of whole numbers and days.
-func (w *writer) valueOfCell(c *policy.Column, number string) string {
+func (w cells) valueOfCell(c *policy.Column, number string) string {
 	step := c.Domain.Step.Whole
 	if least, isDay := c.Domain.Min.(policy.Date); isDay {
 		return w.operate(w.constant(c, least), "+", w.operate(number, "*", w.int4(int(step))))
@@ -436,13 +410,9 @@ func classStarts(runs []derived.ClassRun, regular int) (starts []int, period int
 	return nil, len(starts)
 }
 
-// unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows.
-func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column) string {
-	return w.unitAggregateOver(g, c, "")
-}
-
-// unitAggregateOver is that over the frame of a window; over is empty or says which.
-func (w *writer) unitAggregateOver(g derived.UnitAggregate, c *policy.Column, over string) string {
+// unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows, or over the frame
+// of a window where over is not empty.
+func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over string) string {
 	filter, of := w.filter(g.Where)+over, func(n string) string { return n }
 	if over != "" && g.Where != nil && w.dialect.PlainWindows {
 		filter, of = over, func(n string) string { return "CASE WHEN " + w.predicate(g.Where) + " THEN " + n + " END" }

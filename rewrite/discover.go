@@ -38,18 +38,18 @@ func (w *writer) discovery(m *plans.Measure) string {
 const fewValues = 16
 
 // lookedUp reports whether the cells of a column are found by a join with its values.
-func (w *writer) lookedUp(c *policy.Column) bool {
+func lookedUp(c *policy.Column) bool {
 	return c.Open != nil && len(c.Domain.Values) > fewValues
 }
 
 // found is the alias of a column's values.
-func (w *writer) found(c *policy.Column) string {
+func (w *columns) found(c *policy.Column) string {
 	return "o" + strconv.Itoa(slices.Index(w.table.Columns, c)+1)
 }
 
 // foundValues are the values of a column, v, each with its place, i, joined to the rows that have them. No value is
 // there twice, so each row stays one row.
-func (w *writer) foundValues(c *policy.Column) string {
+func (w *columns) foundValues(c *policy.Column) string {
 	values := make([]string, len(c.Domain.Values))
 	for i, v := range c.Domain.Values {
 		values[i] = w.text(v, "text")
@@ -59,7 +59,7 @@ func (w *writer) foundValues(c *policy.Column) string {
 }
 
 // combination writes the numbers of the cells of several columns as one text.
-func (w *writer) combination(c *policy.Column) string {
+func (w *columns) combination(c *policy.Column) string {
 	text := ""
 	for i, part := range c.Product {
 		number := w.cast(w.cast(w.cell(part, "("+w.normalised(part)+")"), "int4"), "text")

@@ -24,7 +24,7 @@ type grid struct {
 	least, step, power float64
 }
 
-func (w *writer) grid(c *policy.Column) grid {
+func (w cells) grid(c *policy.Column) grid {
 	bits := 64
 	if c.Type == policy.Float4 {
 		bits = 32
@@ -47,7 +47,7 @@ func (w *writer) grid(c *policy.Column) grid {
 	return grid{float64(a.Int64()), float64(b.Int64()), math.Pow10(int(scale))}
 }
 
-func (w *writer) floatCell(c *policy.Column, n string) string {
+func (w cells) floatCell(c *policy.Column, n string) string {
 	regular := c.Domain.Regular
 	if regular == 1 {
 		return "CASE WHEN " + n + " IS NOT NULL THEN 0 END"
@@ -70,7 +70,7 @@ func (w *writer) floatCell(c *policy.Column, n string) string {
 }
 
 // low is the boundary below the cell of that number.
-func (w *writer) low(c *policy.Column, g grid, number string) string {
+func (w cells) low(c *policy.Column, g grid, number string) string {
 	at := w.operate(number, "*", w.float(g.step))
 	if g.least != 0 {
 		at = w.operate(at, "+", w.float(g.least))

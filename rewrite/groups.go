@@ -20,7 +20,7 @@ import (
 const maxRuns = 1 << 12
 
 // groupsBounded reports whether the measure's table bounds groups and no constraint in w.proven does.
-func (w *writer) groupsBounded(m *plans.Measure) bool {
+func (w *composed) groupsBounded(m *plans.Measure) bool {
 	groups := 1
 	for _, g := range m.Groups {
 		groups = max(groups, g.Classes) // more than one if their product is
@@ -95,10 +95,7 @@ func (w *writer) classed(m *plans.Measure, everything bool) string {
 		items = append(items, v.class(m, at, g)+" AS f"+strconv.Itoa(i+1))
 		at += g.Columns
 	}
-	var conditions []string
-	if m.Where != nil {
-		conditions = []string{v.predicate(m.Where)}
-	}
+	conditions := v.conditions(m.Where)
 	if everything {
 		if w.dialect.Ready {
 			items = append(items, "b.r")
@@ -155,7 +152,7 @@ func (w *writer) class(m *plans.Measure, at int, g plans.Grouping) string {
 type run struct{ from, to int }
 
 // among finds the run of a number by halves.
-func (w *writer) among(number string, runs []run) string {
+func (w cells) among(number string, runs []run) string {
 	if len(runs) == 1 && runs[0].to < 0 {
 		return w.cast("NULL", "int4")
 	}
@@ -168,10 +165,10 @@ func (w *writer) among(number string, runs []run) string {
 }
 
 // byUnit is the window in which a unit's groups are in their order.
-func (w *writer) byUnit(m *plans.Measure, classes []string) string {
-	sizes := make([]int64, len(m.Groups))
+func (w *columns) byUnit(m *plans.Measure, classes []string) string {
+	limbs := []limb{w.unitLimb("g.u")}
 	for i, g := range m.Groups {
-		sizes[i] = int64(g.Cells)
+		limbs = append(limbs, limb{w.cast(classes[i], "int8"), int64(g.Cells)})
 	}
-	return "(PARTITION BY g.u" + w.groupOrder("g.u", classes, sizes) + ")"
+	return "(PARTITION BY g.u ORDER BY " + strings.Join(append([]string{w.hashed(limbs)}, classes...), ", ") + ")"
 }

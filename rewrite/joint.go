@@ -84,7 +84,9 @@ func joinedArgs(args []any) string {
 
 // writerOf is a writer of a query over a measure's table.
 func writerOf(m *plans.Measure, d dialect.Dialect, a assumed) *writer {
-	return &writer{composed: &composed{dialect: d, proven: a.single, unique: a.enforced, ranks: a.ranks, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
+	w := newWriter(d, m.Table, "s")
+	w.proven, w.unique, w.ranks, w.window = a.single, a.enforced, a.ranks, m.Window
+	return w
 }
 
 // joint writes the query of several measures.
@@ -93,7 +95,8 @@ func (w *writer) joint(list []*plans.Measure) string {
 	with := ""
 	stored := w.asStored(list[0])
 	var all *plans.Measure // which they are tallied by; nil means by none
-	if w.dialect.OneScan && (stored || w.sameTable(list)) {
+	others := func(m *plans.Measure) bool { return m.Table != w.table }
+	if w.dialect.OneScan && (stored || w.table.Derived != nil && !slices.ContainsFunc(list, others)) {
 		if all = w.jointly(list); w.tallyRows(all) > fewJoint {
 			all = nil
 		}
@@ -122,14 +125,9 @@ func (w *writer) joint(list []*plans.Measure) string {
 	return with + w.stacked(list, parts)
 }
 
-// sameTable reports whether measures are of one derived table.
-func (w *writer) sameTable(list []*plans.Measure) bool {
-	return list[0].Table.Derived != nil && !slices.ContainsFunc(list, func(m *plans.Measure) bool { return m.Table != list[0].Table })
-}
-
 // tallyRows is how many rows a tally of a measure of nothing is expected to have, by stored values, or by the
 // normalised ones of a derived table; more than any limit: many.
-func (w *writer) tallyRows(m *plans.Measure) uint64 {
+func (w *composed) tallyRows(m *plans.Measure) uint64 {
 	if m.Table.Derived == nil {
 		return w.combinations(m)
 	}
@@ -147,7 +145,7 @@ func (w *writer) tallyRows(m *plans.Measure) uint64 {
 // tallyOfRows writes the tally of a measure's normalised rows by the columns of its grain.
 func (w *writer) tallyOfRows(m *plans.Measure) tally {
 	t := tally{columns: m.Grain, binned: m.Grain, names: map[*policy.Column]string{}}
-	var items, keys, conditions []string
+	var items, keys []string
 	for i, c := range m.Grain {
 		name := "x" + strconv.Itoa(i+1)
 		items, keys = append(items, w.use(c)+" AS "+name), append(keys, strconv.Itoa(i+1))
@@ -158,9 +156,7 @@ func (w *writer) tallyOfRows(m *plans.Measure) tally {
 		count, summed := w.counter(m, i)
 		t.summed, items = append(t.summed, summed), append(items, count+" AS "+name)
 	}
-	if m.Where != nil {
-		conditions = append(conditions, w.predicate(m.Where))
-	}
+	conditions := w.conditions(m.Where)
 	from, bound := w.source()
 	if bound != "" {
 		conditions = append([]string{bound}, conditions...)
@@ -171,7 +167,7 @@ func (w *writer) tallyOfRows(m *plans.Measure) tally {
 
 // jointly is a measure of which several, over one table, are made: by the columns of all of them, in pieces that all of
 // theirs are made of, under the conditions that all of them have, and with each one's others as its counters' own.
-func (w *writer) jointly(list []*plans.Measure) *plans.Measure {
+func (w *composed) jointly(list []*plans.Measure) *plans.Measure {
 	own := &plans.Measure{Table: list[0].Table}
 	for _, m := range list {
 		own = merged(own, m)
@@ -213,7 +209,7 @@ func (c condition) among(list []condition) bool {
 }
 
 // conditionsOf are those of a measure.
-func (w *writer) conditionsOf(m *plans.Measure) (list []condition) {
+func (w *composed) conditionsOf(m *plans.Measure) (list []condition) {
 	for _, p := range conjuncts(m.Where) {
 		v := writerOf(m, w.dialect, assumed{})
 		text := ""
@@ -257,10 +253,7 @@ func (w *writer) fromRows(list []*plans.Measure) (rows string, parts []string) {
 	for _, m := range list {
 		v := w.over(m.Table, "s")
 		items, keys := v.counted(m)
-		var conditions []string
-		if m.Where != nil {
-			conditions = append(conditions, v.predicate(m.Where))
-		}
+		conditions := v.conditions(m.Where)
 		for i, c := range m.Table.Columns {
 			if slices.Contains(v.used, c) && i < len(used) {
 				used[i] = true
@@ -300,7 +293,7 @@ func (w *writer) fromRows(list []*plans.Measure) (rows string, parts []string) {
 
 // stacked writes the answers of several measures one below the other, each row with the number of its measure before
 // it; columns that a measure does not have are 0.
-func (w *writer) stacked(list []*plans.Measure, parts []string) string {
+func (w *composed) stacked(list []*plans.Measure, parts []string) string {
 	cells, counts := 0, 0
 	for _, m := range list {
 		cells, counts = max(cells, len(m.Grain)), max(counts, len(m.Counters))

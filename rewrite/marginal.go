@@ -139,7 +139,7 @@ func marginals(t *policy.Table) []marginal {
 }
 
 // marginalName names one of the writer's table by the places of its columns.
-func (w *writer) marginalName(m marginal) string {
+func (w *columns) marginalName(m marginal) string {
 	places := make([]string, len(m))
 	for i, p := range m {
 		places[i] = strconv.Itoa(slices.Index(w.table.Columns, p.column) + 1)
@@ -149,7 +149,7 @@ func (w *writer) marginalName(m marginal) string {
 
 // Marginals writes the statements that make the marginals of a table, when Arrange's have made the table.
 func (e Extraction) Marginals() ([]string, error) {
-	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: e.Table, alias: "t"}
+	w := newWriter(dialect.Snapshot, e.Table, "t")
 	var texts []string
 	for _, m := range marginals(e.Table) {
 		texts = append(texts, "CREATE TABLE "+w.marginalName(m)+" AS "+w.countedBy(m))
@@ -158,7 +158,7 @@ func (e Extraction) Marginals() ([]string, error) {
 }
 
 // countedBy counts the rows of the writer's table for a marginal.
-func (w *writer) countedBy(m marginal) string {
+func (w *columns) countedBy(m marginal) string {
 	var items, keys []string
 	where, order := "", ""
 	if !w.table.Dataset.Unit.Row {

@@ -55,7 +55,7 @@ func (w *writer) matched(m *derived.Matched) string {
 }
 
 // parallel is a table of lists of whole numbers, a column each.
-func (w *writer) parallel(alias string, names []string, lists ...[]string) string {
+func (w *composed) parallel(alias string, names []string, lists ...[]string) string {
 	columns := make([]string, len(lists))
 	for i, list := range lists {
 		columns[i] = dialect.Fill(w.dialect.InParallel, w.integers(list), names[i], strings.Join(list, ","))
@@ -73,7 +73,7 @@ func (w *writer) cellsTogether(columns []*policy.Column) string {
 }
 
 // nextDigit is a number of several cells with one more of them, of so many.
-func (w *writer) nextDigit(i int, number string, size int, cell string) string {
+func (w cells) nextDigit(i int, number string, size int, cell string) string {
 	if cell = w.cast(cell, "int4"); i == 0 {
 		return cell
 	}
@@ -81,7 +81,7 @@ func (w *writer) nextDigit(i int, number string, size int, cell string) string {
 }
 
 // named are the items of a table's rows: where a row is the unit, they name none.
-func (w *writer) named(items []string) string {
+func (w *columns) named(items []string) string {
 	if w.table.Dataset.Unit.Row {
 		if items = items[1:]; len(items) == 0 {
 			return "1 AS one"
@@ -91,6 +91,6 @@ func (w *writer) named(items []string) string {
 }
 
 // integers is a list of small numbers.
-func (w *writer) integers(list []string) string {
+func (w *composed) integers(list []string) string {
 	return dialect.Fill(w.dialect.Integers, strings.Join(list, w.dialect.Comma))
 }

@@ -125,18 +125,17 @@ func (w *writer) measure(m *plans.Measure) string {
 	switch {
 	case m.Where != nil && asStored:
 		w.where = w.onStored(m.Where)
-	case m.Where != nil && !bounded:
-		conditions = append(conditions, w.predicate(m.Where))
+	case !bounded:
+		conditions = w.conditions(m.Where)
 	}
 	if asStored {
 		w.asIs = w.settledColumns(m)
 	}
-	from, bound := "", ""
+	rows := w.source
 	if bounded {
-		from, bound = w.groupedRows(m)
-	} else {
-		from, bound = w.source()
+		rows = func() (from, bound string) { return w.groupedRows(m) }
 	}
+	from, bound := rows()
 	if bound != "" {
 		conditions = append([]string{bound}, conditions...)
 	}
@@ -170,7 +169,22 @@ func selected(items []string, from string, conditions, keys []string) string {
 	return sql
 }
 
-// filter says which rows an aggregate sees.
+// conditions are a predicate, where there is one.
+func (w *writer) conditions(p predicate.Pred) []string {
+	if p == nil {
+		return nil
+	}
+	return []string{w.predicate(p)}
+}
+
+// only says which rows are read, and filter which an aggregate sees.
+func (w *writer) only(p predicate.Pred) string {
+	if p == nil {
+		return ""
+	}
+	return " WHERE " + w.predicate(p)
+}
+
 func (w *writer) filter(p predicate.Pred) string {
 	if p == nil {
 		return ""
@@ -179,7 +193,7 @@ func (w *writer) filter(p predicate.Pred) string {
 }
 
 // finished is the text of a query, if it could be written.
-func (w *writer) finished(sql string) (text, error) {
+func (w *composed) finished(sql string) (text, error) {
 	if w.err == nil && len(w.seen) > maxTexts {
 		w.fail("the query needs more than %d constants", maxTexts)
 	}
@@ -224,7 +238,7 @@ func besideConstants(sql string) (n int) {
 }
 
 // output names a value of the answer and gives it the type that the backend expects.
-func (w *writer) output(expression, name string) string {
+func (w *composed) output(expression, name string) string {
 	kind := "int8"
 	if strings.HasPrefix(name, "c") {
 		kind = "int4"
@@ -234,7 +248,7 @@ func (w *writer) output(expression, name string) string {
 
 // outputCounter names a counter's value, of which only what rows add up to has not yet the type that the backend
 // expects.
-func (w *writer) outputCounter(count string, summed bool, name string) string {
+func (w *composed) outputCounter(count string, summed bool, name string) string {
 	if summed {
 		return w.output(w.cut(count), name)
 	}
@@ -250,7 +264,7 @@ func where(margin string, conditions []string) string {
 }
 
 // relation writes a table's name in full.
-func (w *writer) relation(t *policy.Table) string {
+func (w *composed) relation(t *policy.Table) string {
 	if w.dialect.Ready {
 		return w.held(copyName(t))
 	}
@@ -262,12 +276,12 @@ func (w *writer) relation(t *policy.Table) string {
 }
 
 // held writes the name of a table of a snapshot in full.
-func (w *writer) held(name string) string {
+func (w *composed) held(name string) string {
 	return dialect.Fill(w.dialect.Relation, dialect.QuoteName(w.dialect.Schema), dialect.QuoteName(name))
 }
 
 // view is the data owner's own SELECT, which one parser has found to be one.
-func (w *writer) view(t *policy.Table) string {
+func (w *composed) view(t *policy.Table) string {
 	if !t.View.Trusted {
 		w.fail("a table that is a SELECT over others")
 	}
@@ -284,7 +298,7 @@ func Relation(s policy.Source, d dialect.Dialect) (schema, name string) {
 }
 
 // at is the place of a column in the writer's table.
-func (w *writer) at(c *policy.Column) int {
+func (w *columns) at(c *policy.Column) int {
 	at := slices.Index(w.table.Columns, c)
 	if at < 0 || c.Domain == nil || c.Table != w.table {
 		w.fail("a column that the measure's table does not have")
@@ -300,7 +314,7 @@ func (w *writer) use(c *policy.Column) string {
 	if w.err != nil {
 		return "NULL"
 	}
-	if !slices.Contains(w.used, c) && (!w.onRaw || w.lookedUp(c)) {
+	if !slices.Contains(w.used, c) && (!w.onRaw || lookedUp(c)) {
 		w.used = append(w.used, c)
 	}
 	if w.onRaw {
@@ -325,25 +339,34 @@ func (w *writer) useKey(k *policy.Column) string {
 	return w.alias + ".j" + strconv.Itoa(at+1)
 }
 
-// writer holds what is read of one table, under an alias, while a query is written.
+// writer writes the rows of one table, under an alias, and notes which of its columns and keys are read of them.
 type writer struct {
-	*composed
-	table    *policy.Table
+	columns
 	alias    string
 	open     *policy.Column // whose values are read as they are; nil means none's
 	used     []*policy.Column
 	usedKeys []*policy.Column
-	where    string           // a condition on rows as they are stored (stored.go)
-	end      *end             // a part of a count is written
-	asIs     []*policy.Column // whose stored values are their normalised ones in every row that counts (total.go)
-	onRaw    bool             // predicates are written for rows as they are stored
-	tally    map[*policy.Column]string
+	where    string    // a condition on rows as they are stored (stored.go)
 	marginal *marginal // that is read in the place of the rows; nil means these are
 	copying  bool      // a snapshot is written: open columns are texts
 	packs    []Field   // of the rows that are put in order for one, where some hold several columns
 }
 
-// composed is what has been written of one query. The first failure is kept in err; what is written after it is void.
+// columns writes the columns of one table, as they are stored or as they are normalised.
+type columns struct {
+	cells
+	table *policy.Table
+	end   *end                      // a part of a count is written
+	asIs  []*policy.Column          // whose stored values are their normalised ones in every row that counts (total.go)
+	onRaw bool                      // predicates are written for rows as they are stored
+	tally map[*policy.Column]string // the names of those that a tally has
+}
+
+// cells writes what is calculated of normalised values: cells, pieces, limbs and numbers on a grid.
+type cells struct{ *composed }
+
+// composed is what has been written of one query, in the words of its dialect. The first failure is kept in err; what
+// is written after it is void.
 type composed struct {
 	dialect dialect.Dialect
 	proven  []*policy.Table
@@ -360,19 +383,29 @@ type composed struct {
 	numberings int // of rows, that have been written
 }
 
+// writer is one of the query for a table.
+func (w *composed) writer(t *policy.Table, alias string) *writer {
+	return &writer{columns: columns{cells: cells{w}, table: t}, alias: alias}
+}
+
+// newWriter is one of a query of its own.
+func newWriter(d dialect.Dialect, t *policy.Table, alias string) *writer {
+	return (&composed{dialect: d, seen: map[string]string{}}).writer(t, alias)
+}
+
 // over is a writer of the same query for another table.
 func (w *writer) over(t *policy.Table, alias string) *writer {
-	return &writer{composed: w.composed, table: t, alias: alias}
+	return w.composed.writer(t, alias)
 }
 
 // tooLong is for what is not written because it would be longer than MaxSQL.
-func (w *writer) tooLong() {
+func (w *composed) tooLong() {
 	if w.err == nil {
 		w.err = ErrTooLong
 	}
 }
 
-func (w *writer) fail(format string, args ...any) {
+func (w *composed) fail(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf("rewrite: "+format, args...)
 	}

@@ -36,7 +36,7 @@ func checkCuts(m *plans.Measure) error {
 }
 
 // piece writes the number of the cell, or of the piece, of a normalised value n of the i-th column of the grain.
-func (w *writer) piece(m *plans.Measure, i int, n string) string {
+func (w cells) piece(m *plans.Measure, i int, n string) string {
 	c := m.Grain[i]
 	if m.Cuts == nil || m.Cuts[i] == nil {
 		return w.cell(c, n)
@@ -54,7 +54,7 @@ func (w *writer) piece(m *plans.Measure, i int, n string) string {
 }
 
 // compared finds the run that a value that is not NULL lies in, by halves, and says what of says there.
-func (w *writer) compared(
+func (w cells) compared(
 	c *policy.Column, n string, starts []int, runs []plans.EvenRun, of func(plans.EvenRun) string,
 ) string {
 	half := len(runs) / 2
@@ -70,7 +70,7 @@ func (w *writer) compared(
 // Claim: nothing can fail, whichever branches an engine evaluates. A cell's number, a piece's first cell, how many
 // pieces there are, and a length, which is above 0, are at most 2^30 (policy.MaxDomain),
 // so that sums and differences of two of them lie within an int4.
-func (w *writer) pieceIn(c *policy.Column, n string, starts []int, r plans.EvenRun) string {
+func (w cells) pieceIn(c *policy.Column, n string, starts []int, r plans.EvenRun) string {
 	if r.Length == 0 {
 		return strconv.Itoa(r.From)
 	}
@@ -82,7 +82,7 @@ func (w *writer) pieceIn(c *policy.Column, n string, starts []int, r plans.EvenR
 }
 
 // cellsPast is how many cells the one of a value lies behind another.
-func (w *writer) cellsPast(c *policy.Column, n string, from int) string {
+func (w cells) cellsPast(c *policy.Column, n string, from int) string {
 	number := w.cast(w.number(c, n), "int4")
 	if from > 0 {
 		number = w.operate(number, "-", w.int4(from))

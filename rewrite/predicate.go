@@ -32,7 +32,7 @@ func (w *writer) predicate(p predicate.Pred) string {
 	case predicate.InCells:
 		return w.inCells(p)
 	case predicate.Compare:
-		return w.compare(p)
+		return w.compareValue(p.Column, w.use(p.Column), p.Op, p.Value)
 	case predicate.Past:
 		return w.past(p)
 	case predicate.Between:
@@ -118,7 +118,7 @@ func valued(d *policy.Domain) int {
 }
 
 // between holds for the cells from a to b, b left out. Normalised values lie within the domain.
-func (w *writer) between(c *policy.Column, n string, a, b int) string {
+func (w cells) between(c *policy.Column, n string, a, b int) string {
 	low := func(cell int) string {
 		if !c.Domain.Ordered() {
 			return w.whole(int64(cell))
@@ -137,7 +137,7 @@ func (w *writer) between(c *policy.Column, n string, a, b int) string {
 
 // cellNumbers looks the number of the cell up in a list, or, of many, in a text of bits, a 1 for each cell that is
 // meant: of the 100,000 parts of p_type LIKE 'PROMO%' there are 16,700. The last bit is of no cell.
-func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span) string {
+func (w cells) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span) string {
 	number := w.cast(w.number(c, n), "int4")
 	if spans = predicate.Intersect(spans, predicate.FromTo(0, valued(c.Domain))); len(spans) == 0 {
 		return "false"
@@ -196,7 +196,7 @@ func comesRound(spans []mechanisms.Span) (period int, once []mechanisms.Span) {
 const fewSpans = 4
 
 // amongSpans reports whether a number from 0 to below another one lies in few spans.
-func (w *writer) amongSpans(number string, spans []mechanisms.Span, below int) string {
+func (w *composed) amongSpans(number string, spans []mechanisms.Span, below int) string {
 	parts := make([]string, len(spans))
 	for i, s := range spans {
 		var ends []string
@@ -212,7 +212,7 @@ func (w *writer) amongSpans(number string, spans []mechanisms.Span, below int) s
 }
 
 // oneOf reports whether a number below another one lies in spans.
-func (w *writer) oneOf(number string, spans []mechanisms.Span, below int) string {
+func (w *composed) oneOf(number string, spans []mechanisms.Span, below int) string {
 	var list []string
 	var bits strings.Builder
 	for _, s := range spans {
@@ -231,12 +231,6 @@ func (w *writer) oneOf(number string, spans []mechanisms.Span, below int) string
 	return dialect.Fill(w.dialect.OneOfMany, number, strings.Join(list, w.dialect.Comma), bits.String(), strconv.Itoa(bits.Len()-1))
 }
 
-// compare writes a comparison with a constant. A constant outside the domain decides it for every value that is not
-// NULL, so only constants within the domain are written.
-func (w *writer) compare(p predicate.Compare) string {
-	return w.compareValue(p.Column, w.use(p.Column), p.Op, p.Value)
-}
-
 // compareSum writes a comparison of what columns add up to, of which nothing can fail (computed.go).
 func (w *writer) compareSum(p predicate.Sum) string {
 	column := derived.ComputedColumn(p.Terms).Column()
@@ -247,8 +241,9 @@ func (w *writer) compareSum(p predicate.Sum) string {
 	return w.compareValue(column, w.computedColumn(p.Terms, column), p.Op, p.Value)
 }
 
-// compareValue compares n, a value of a column's domain or NULL.
-func (w *writer) compareValue(c *policy.Column, n, op string, v policy.Value) string {
+// compareValue compares n, a value of a column's domain or NULL, with a constant. A constant outside the domain decides
+// it for every value that is not NULL, so only constants within the domain are written.
+func (w cells) compareValue(c *policy.Column, n, op string, v policy.Value) string {
 	if w.err != nil {
 		return "false"
 	}

@@ -32,7 +32,7 @@ import (
 // SQL: texts travel as arguments. In DuckDB's they stand as dialect/duckdb.go proves.
 
 // reading writes what a column says of the text beside it.
-func (w *writer) reading(c *policy.Column) string {
+func (w *columns) reading(c *policy.Column) string {
 	if c.Beside == nil || c.Beside.Table != c.Table || c.Reading.Check() != nil {
 		w.fail("a function of a text that is not there")
 		return "NULL"
@@ -50,7 +50,7 @@ const (
 )
 
 // part applies a function to a text.
-func (w *writer) part(p policy.Part, x string) string {
+func (w *composed) part(p policy.Part, x string) string {
 	plain := func(s string) string { return dialect.Fill(w.dialect.Quoted, s) }
 	switch p.Word {
 	case policy.Left:
@@ -81,7 +81,7 @@ func (w *writer) part(p policy.Part, x string) string {
 }
 
 // like compares a text with a pattern.
-func (w *writer) like(x, pattern string) string {
+func (w *composed) like(x, pattern string) string {
 	var like, regular strings.Builder
 	simple := true
 	list, _ := policy.Pattern(pattern)

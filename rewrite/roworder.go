@@ -98,17 +98,8 @@ func (w *writer) contentOrder(alias string) string {
 	return " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
 }
 
-// groupOrder writes what a unit's groups are ordered by; sizes are how many each class may be.
-func (w *writer) groupOrder(unit string, classes []string, sizes []int64) string {
-	limbs := []limb{w.unitLimb(unit)}
-	for i, f := range classes {
-		limbs = append(limbs, limb{w.cast(f, "int8"), sizes[i]})
-	}
-	return " ORDER BY " + strings.Join(append([]string{w.hashed(limbs)}, classes...), ", ")
-}
-
 // hashed writes the hash of a unit, the first limb, and the others, of which small ones share a round.
-func (w *writer) hashed(limbs []limb) string {
+func (w cells) hashed(limbs []limb) string {
 	rounds := limbs[:1:1]
 	for _, x := range limbs[1:] {
 		if x.size < 1 || x.size > hashPrime+1 {
@@ -133,26 +124,26 @@ func (w *writer) hashed(limbs []limb) string {
 }
 
 // round is (state XOR x)·C mod (2^31 − 1).
-func (w *writer) round(state, x string, number int) string {
+func (w cells) round(state, x string, number int) string {
 	return w.modulo(w.operate(w.operate(state, "#", x), "*", w.whole(hashConstants[number%4]&hashPrime)))
 }
 
-func (w *writer) modulo(n string) string { return w.operate(n, "%", w.whole(hashPrime)) }
+func (w cells) modulo(n string) string { return w.operate(n, "%", w.whole(hashPrime)) }
 
 // folded is a limb of a whole number that may be negative: of its last 62 bits.
-func (w *writer) folded(n string) limb {
+func (w cells) folded(n string) limb {
 	return w.orNull(limb{w.modulo(w.operate(n, "&", w.whole(1<<62-1))), hashPrime})
 }
 
 // orNull gives NULL the number after the last.
-func (w *writer) orNull(x limb) limb {
+func (w cells) orNull(x limb) limb {
 	return limb{"COALESCE(" + x.sql + ", " + w.whole(x.size) + ")", x.size + 1}
 }
 
 // unitLimb is that of the column that names the unit.
-func (w *writer) unitLimb(u string) limb {
+func (w *columns) unitLimb(u string) limb {
 	if w.dialect.Ready && unitKind(w.table) == Words {
-		return w.numberedLimb(u)
+		return w.orNull(limb{w.operate(u, "&", w.whole(unitMask)), 1 << 28})
 	}
 	return w.keyLimb(w.table.UnitType(), u)
 }
@@ -160,7 +151,7 @@ func (w *writer) unitLimb(u string) limb {
 // keyLimb is that of a key, of whose values nothing is known but their type, 0 if not even that. In PostgreSQL & is an
 // operator on whole numbers: where the key is something else, the statement fails when it is parsed, alike for any
 // rows.
-func (w *writer) keyLimb(t policy.Type, key string) limb {
+func (w cells) keyLimb(t policy.Type, key string) limb {
 	if !t.Integer() {
 		return w.textLimb(key)
 	}
@@ -168,13 +159,13 @@ func (w *writer) keyLimb(t policy.Type, key string) limb {
 }
 
 // textLimb is that of any value, by the beginning of its text: 28 bits of its MD5, which both engines have.
-func (w *writer) textLimb(value string) limb {
+func (w cells) textLimb(value string) limb {
 	hex := w.call("left", w.call("md5", w.call("left", w.cast(value, "text"), strconv.Itoa(policy.MaxKeyLength))), "7")
 	return w.orNull(limb{dialect.Fill(w.dialect.HexToWhole, hex), 1 << 28})
 }
 
 // columnLimb is that of a column's normalised value n. It has no size where the contents alone must tell values apart.
-func (w *writer) columnLimb(c *policy.Column, n string) limb {
+func (w cells) columnLimb(c *policy.Column, n string) limb {
 	d := c.Domain
 	if d == nil {
 		w.fail("a column without a domain")
@@ -204,7 +195,7 @@ func (w *writer) columnLimb(c *policy.Column, n string) limb {
 }
 
 // above is n − least.
-func (w *writer) above(n string, least int64) string {
+func (w cells) above(n string, least int64) string {
 	if least == 0 {
 		return n
 	}
@@ -212,7 +203,7 @@ func (w *writer) above(n string, least int64) string {
 }
 
 // within is the limb of a whole number from 0 to width, or NULL.
-func (w *writer) within(n string, width int64) limb {
+func (w cells) within(n string, width int64) limb {
 	if width < hashPrime-1 {
 		return w.orNull(limb{n, width + 1})
 	}
@@ -221,7 +212,7 @@ func (w *writer) within(n string, width int64) limb {
 
 // floatLimb is the number in units of 2^−k, as many as a whole number of 62 bits has room for: a product with a power
 // of two is exact where it neither overflows nor underflows, and k ≥ 0 leaves no room for either.
-func (w *writer) floatLimb(c *policy.Column, n string) limb {
+func (w cells) floatLimb(c *policy.Column, n string) limb {
 	if c.Domain.Ladder != nil {
 		return w.wideFloatLimb(n)
 	}
@@ -239,7 +230,7 @@ func (w *writer) floatLimb(c *policy.Column, n string) limb {
 // wideFloatLimb is that of a number without bounds of its own: of a ladder, from −10^18 to 10^18. Small ones, of which
 // an even share of 61 bits would leave nothing, are told apart in units of 2^−40. Whichever arm an engine computes for
 // a row, its number is below 2^62.
-func (w *writer) wideFloatLimb(n string) limb {
+func (w cells) wideFloatLimb(n string) limb {
 	const small = 1 << 20
 	wide := w.cast(n, "float8")
 	units := func(n string, k int) string {

@@ -155,7 +155,7 @@ const narrow = 8
 
 // narrowConditions are the narrow ones of a measure, by which an index may find its rows: measures that are read in one
 // scan have the same ones.
-func (w *writer) narrowConditions(m *plans.Measure) string {
+func (w *composed) narrowConditions(m *plans.Measure) string {
 	var texts []string
 	for _, c := range w.conditionsOf(m) {
 		if isNarrow(c.pred) {

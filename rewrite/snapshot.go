@@ -95,7 +95,7 @@ func extract(t *policy.Table, from dialect.Dialect, pages Pages) (Extraction, er
 	case t.Public || t.Derived != nil || t.Analysed():
 		return Extraction{}, errors.New("rewrite: only private tables of the policy are in a snapshot")
 	}
-	w := &writer{composed: &composed{dialect: from, seen: map[string]string{}}, table: t, alias: "s"}
+	w := newWriter(from, t, "s")
 	e := Extraction{Table: t, from: from, required: Required(t)}
 	var items, conditions []string
 	add := func(name, expression string, kind FieldKind) {
@@ -156,7 +156,7 @@ func extract(t *policy.Table, from dialect.Dialect, pages Pages) (Extraction, er
 }
 
 // inPages are the conditions that a row lies in some pages.
-func (w *writer) inPages(p Pages) (list []string) {
+func (w *columns) inPages(p Pages) (list []string) {
 	if p == (Pages{}) {
 		return nil
 	}
@@ -221,7 +221,7 @@ const longestKey = 1000
 
 // short is a key of a snapshot. Of a longer text it is the beginning and a hash of all, longer than any short one:
 // different keys stay different.
-func (w *writer) short(key string, kind FieldKind) string {
+func (w *composed) short(key string, kind FieldKind) string {
 	if kind != Words {
 		return key
 	}
@@ -234,7 +234,7 @@ func (w *writer) short(key string, kind FieldKind) string {
 
 // extracted is the normalised value of a column as it comes from the source: the number of a cell, of days or
 // microseconds since 1970, or a decimal, and how many of its digits after the point are kept.
-func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scale int32) {
+func (w *columns) extracted(c *policy.Column) (value string, kind FieldKind, scale int32) {
 	n, d := "("+w.normalised(c)+")", c.Domain
 	if !d.Ordered() {
 		return n, Whole, 0

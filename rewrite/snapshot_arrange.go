@@ -68,7 +68,8 @@ type arranger struct {
 
 func (e Extraction) arranger(in Arrangement) *arranger {
 	t := e.Table
-	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: t, alias: "b", copying: true, packs: e.Fields}
+	w := newWriter(dialect.Snapshot, t, "b")
+	w.copying, w.packs = true, e.Fields
 	a := &arranger{writer: w, in: in, staged: "\n  FROM " + in.Staged + " AS s"}
 	for i, c := range t.Columns {
 		f, d := digitFor(e.Fields, c)
@@ -180,7 +181,7 @@ func (a *arranger) inOneOrder() string {
 }
 
 // settledText is what is wrong with what was written, which has no texts.
-func (w *writer) settledText() error {
+func (w *composed) settledText() error {
 	if len(w.seen) > 0 {
 		w.fail("a snapshot's statement with texts")
 	}
@@ -193,7 +194,7 @@ func (e Extraction) field(name string) Field {
 }
 
 // arranged is the value of a field in the type that queries read.
-func (w *writer) arranged(c *policy.Column, field string, kind FieldKind) string {
+func (w cells) arranged(c *policy.Column, field string, kind FieldKind) string {
 	if c.Open != nil || !c.Domain.Ordered() {
 		return field
 	}
@@ -237,7 +238,7 @@ type Staged struct{ Table, Field string }
 // Number writes the statement that numbers the units of a dataset that are texts, from all fields that name them: each
 // number ends in the unit's part of a hash.
 func Number(t *policy.Table, fields []Staged, into string) (string, error) {
-	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: t, alias: "v"}
+	w := newWriter(dialect.Snapshot, t, "v")
 	list := make([]string, len(fields))
 	for i, f := range fields {
 		list[i] = "SELECT " + f.Field + " AS v FROM " + f.Table
@@ -252,8 +253,3 @@ const UnitPlace = unitMask + 1
 
 // unitMask is the part of a numbered unit that is its hash's.
 const unitMask = hashPrime
-
-// numberedLimb is a numbered unit's part of a hash; see unitLimb.
-func (w *writer) numberedLimb(u string) limb {
-	return w.orNull(limb{w.operate(u, "&", w.whole(unitMask)), 1 << 28})
-}

@@ -37,7 +37,7 @@ type digit struct {
 }
 
 // packable is the digit of a column that may be one.
-func (w *writer) packable(c *policy.Column) (d digit, ok bool) {
+func (w *columns) packable(c *policy.Column) (d digit, ok bool) {
 	if w.table.Appends != nil && w.table.Appends.Column == c {
 		return d, false // rows are ordered by it before all else
 	}
@@ -57,8 +57,8 @@ func (w *writer) packable(c *policy.Column) (d digit, ok bool) {
 }
 
 // packed finds the fields of several columns, each a run of neighbours.
-func (w *writer) packed() (fields []Field) {
-	order := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: w.table, alias: "b", copying: true}
+func (w *columns) packed() (fields []Field) {
+	order := newWriter(dialect.Snapshot, w.table, "b")
 	round, field := int64(0), int64(0) // what the digits of the round, and of the field, multiply to; 0 means there is none
 	inWord := false
 	for i, c := range w.table.Columns {
@@ -67,8 +67,12 @@ func (w *writer) packed() (fields []Field) {
 			d, ok = w.packable(c)
 		}
 		size := d.size
-		if !ok {
-			size = order.sizeOfLimb(i, c)
+		switch n := "b.n" + strconv.Itoa(i+1); {
+		case ok || w.table.Appends != nil && w.table.Appends.Column == c:
+		case c.Open != nil:
+			size = order.textLimb(n).size
+		default:
+			size = order.columnLimb(c, n).size
 		}
 		same := round > 0 && round <= (hashPrime+1)/max(size, 1) // as hashed joins limbs
 		switch {
@@ -109,18 +113,6 @@ func (w *writer) packed() (fields []Field) {
 		}
 	}
 	return fields
-}
-
-// sizeOfLimb is the size of the limb of a column that is no digit.
-func (w *writer) sizeOfLimb(i int, c *policy.Column) int64 {
-	switch n := "b.n" + strconv.Itoa(i+1); {
-	case w.table.Appends != nil && w.table.Appends.Column == c:
-		return 0
-	case c.Open != nil:
-		return w.textLimb(n).size
-	default:
-		return w.columnLimb(c, n).size
-	}
 }
 
 // digitFor is a column's place among fields that are packed; nil means it has none.
@@ -178,7 +170,7 @@ func (f *Field) Meaning() string {
 }
 
 // digitOf writes the digits of a packed number from one of size and factor on.
-func (w *writer) digitOf(number string, factor, size int64, top bool) string {
+func (w cells) digitOf(number string, factor, size int64, top bool) string {
 	if factor > 1 {
 		number = w.operate(number, "/", w.whole(factor))
 	}
@@ -189,7 +181,7 @@ func (w *writer) digitOf(number string, factor, size int64, top bool) string {
 }
 
 // unpacked writes what a field of its own would hold.
-func (w *writer) unpacked(d *digit, number string) string {
+func (w cells) unpacked(d *digit, number string) string {
 	own := w.digitOf(number, d.factor, d.size, d.top)
 	value := own
 	if d.base != 0 {

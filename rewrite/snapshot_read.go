@@ -45,7 +45,7 @@ func copyName(t *policy.Table) string {
 }
 
 // copied and copiedKey name a column's values and a key in a snapshot, by their places: DuckDB does not tell a from A.
-func (w *writer) copied(c *policy.Column) string {
+func (w *columns) copied(c *policy.Column) string {
 	at := slices.IndexFunc(w.table.Columns, func(have *policy.Column) bool { return have.Name == c.Name })
 	if at < 0 || c.Made() {
 		w.fail("a column that a snapshot does not have")
@@ -53,7 +53,7 @@ func (w *writer) copied(c *policy.Column) string {
 	return dialect.QuoteName(strconv.Itoa(at+1) + ":" + c.Name)
 }
 
-func (w *writer) copiedKey(k *policy.Column) string {
+func (w *columns) copiedKey(k *policy.Column) string {
 	return dialect.QuoteName("j" + strconv.Itoa(slices.Index(w.table.Keys, k)+1) + ":" + k.Source)
 }
 
@@ -76,7 +76,7 @@ func (w *writer) ready(everything bool, most int64) string {
 	}
 	for i, c := range t.Columns {
 		used := everything || slices.Contains(w.used, c)
-		if used && w.lookedUp(c) {
+		if used && lookedUp(c) {
 			from += "\n   LEFT JOIN " + w.foundValues(c)
 		}
 		if used {

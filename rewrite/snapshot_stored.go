@@ -69,7 +69,7 @@ func (s *Stored) kind() FieldKind {
 }
 
 // asStoredValue is how a column is read as it is stored: what is selected, and what is made of it; nil means it is not.
-func (w *writer) asStoredValue(c *policy.Column) (item string, s *Stored) {
+func (w cells) asStoredValue(c *policy.Column) (item string, s *Stored) {
 	if !w.dialect.Binary || c.Open != nil || c.Domain == nil || len(c.Product) > 0 || c.Outside != policy.OutsideClamp && c.Outside != policy.OutsideOther && c.Outside != policy.OutsideExclude {
 		return "", nil
 	}
@@ -103,7 +103,7 @@ func (w *writer) asStoredValue(c *policy.Column) (item string, s *Stored) {
 }
 
 // storedCell is asStoredValue of an enumerated column.
-func (w *writer) storedCell(c *policy.Column, column string) (item string, s *Stored) {
+func (w cells) storedCell(c *policy.Column, column string) (item string, s *Stored) {
 	d := c.Domain
 	s = &Stored{form: storedText, cells: map[string]int64{}, other: -1, truth: [2]int64{-1, -1}}
 	if c.Outside == policy.OutsideOther && d.Other >= 0 {

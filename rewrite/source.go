@@ -142,7 +142,7 @@ func (w *writer) stored(everything bool) (from, unit string) {
 		unit = v + "." + w.nameOf(via.Table.UnitColumn)
 	}
 	for _, c := range t.Columns {
-		if w.lookedUp(c) && (everything || slices.Contains(w.used, c)) {
+		if lookedUp(c) && (everything || slices.Contains(w.used, c)) {
 			from += "\n   LEFT JOIN " + w.foundValues(c)
 		}
 	}
@@ -151,7 +151,7 @@ func (w *writer) stored(everything bool) (from, unit string) {
 
 // settled reports whether no query has to choose which of a unit's rows stay: a constraint proves that a unit has one
 // row, or the policy names the column that numbers them.
-func (w *writer) settled(t *policy.Table) bool {
+func (w *composed) settled(t *policy.Table) bool {
 	return t.RowRank != "" || slices.Contains(w.proven, t)
 }
 
@@ -166,7 +166,7 @@ func (w *writer) settled(t *policy.Table) bool {
 //
 // Where CHECK constraints show in that snapshot what one of these conditions says of every row (Rank), it is left out:
 // it holds of each row that is read.
-func (w *writer) known(unit string) []string {
+func (w *columns) known(unit string) []string {
 	var list []string
 	if !slices.Contains(w.proven, w.table) && !w.table.NullEach && (w.table.RowRank == "" || w.ranks == ranksAny) {
 		list = []string{unit + " IS NOT NULL"}
@@ -185,7 +185,7 @@ func (w *writer) known(unit string) []string {
 
 // inBytes is a join key as rows are ordered by it: keys that are different differ there, whatever their column's
 // collation takes for equal. The type of a key that is not listed is not known.
-func (w *writer) inBytes(k *policy.Column, name string) string {
+func (w *composed) inBytes(k *policy.Column, name string) string {
 	if k.Type != 0 && !k.Type.Textual() {
 		return name
 	}
@@ -193,7 +193,7 @@ func (w *writer) inBytes(k *policy.Column, name string) string {
 }
 
 // single is a value, and another for rows that are units of their own because they name none: no bound is for these.
-func (w *writer) single(unit, own, value string) string {
+func (w *columns) single(unit, own, value string) string {
 	if !w.table.NullEach {
 		return value
 	}
@@ -201,7 +201,7 @@ func (w *writer) single(unit, own, value string) string {
 }
 
 // nameOf is name, where an empty one is not used.
-func (w *writer) nameOf(s string) string {
+func (w *composed) nameOf(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -236,7 +236,7 @@ func (w *writer) numbered() string {
 // countsRows reports whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a
 // unit stay does not matter then. (Counting takes about half as long as numbering where units have several rows, and no
 // less where each has one.)
-func (w *writer) countsRows(m *plans.Measure) bool {
+func (w *composed) countsRows(m *plans.Measure) bool {
 	return !w.dialect.Ready && len(m.Grain) == 0 && m.Where == nil && m.Table.MaxRowsPerUnit > 1 && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !w.settled(m.Table)
 }
 
@@ -249,14 +249,14 @@ func (w *writer) unitCounts() string {
 
 // equal compares two keys. Where the engine cannot compare their types the statement fails when it is parsed, alike for
 // any rows.
-func (w *writer) equal(a, b string) string {
+func (w *composed) equal(a, b string) string {
 	return w.operate(w.joinable(a), "=", w.joinable(b))
 }
 
 // joinable is a key as joins compare it.
-func (w *writer) joinable(key string) string { return dialect.Fill(w.dialect.Key, key) }
+func (w *composed) joinable(key string) string { return dialect.Fill(w.dialect.Key, key) }
 
 // inQuery reports whether a value is among the rows of a query.
-func (w *writer) inQuery(value, query string) string {
+func (w *composed) inQuery(value, query string) string {
 	return dialect.Fill(w.dialect.Within, value, query)
 }

@@ -26,7 +26,7 @@ import (
 // Both give what normalising each row would: a cell is a function of the stored value, and of a moment's bin.
 
 // asStored reports whether a measure reads its rows as they are stored.
-func (w *writer) asStored(m *plans.Measure) bool {
+func (w *composed) asStored(m *plans.Measure) bool {
 	return m.Table.Derived == nil && !w.dialect.Ready && (m.Table.Dataset.Unit.Row || w.settled(m.Table))
 }
 
@@ -38,11 +38,11 @@ const (
 )
 
 // tallies reports whether rows are counted by their stored values first.
-func (w *writer) tallies(m *plans.Measure) bool { return w.combinations(m) <= fewStored }
+func (w *composed) tallies(m *plans.Measure) bool { return w.combinations(m) <= fewStored }
 
 // combinations is how many different rows the columns of a measure's grain are expected to have; more than any limit:
 // many.
-func (w *writer) combinations(m *plans.Measure) uint64 {
+func (w *composed) combinations(m *plans.Measure) uint64 {
 	product := uint64(1)
 	for i, c := range m.Grain {
 		over, few := bits.Mul64(product, max(storedValues(c), w.bin(m, i).number))
@@ -152,7 +152,7 @@ func (w *writer) tallyOf(m *plans.Measure) tally {
 // Claim. Rows of one group have one text. Proof. Of a column whose collation takes no two different texts for equal,
 // which needs proof where this is sent (Rank), and of an enumerated type, of which no two values have one label, equal
 // values have one text. (The spaces at the end of a character(n) are none of its text.)
-func (w *writer) key(c *policy.Column) (key, read string) {
+func (w *columns) key(c *policy.Column) (key, read string) {
 	if !w.dialect.Collates || !c.Type.Textual() || len(c.Product) > 0 || c.Reading != nil || c.Open != nil {
 		return w.raw(c), "%1"
 	}
@@ -241,7 +241,7 @@ type bin struct {
 }
 
 // bin finds the longest that each piece of the i-th column is made of.
-func (w *writer) bin(m *plans.Measure, i int) bin {
+func (w *composed) bin(m *plans.Measure, i int) bin {
 	d := m.Grain[i].Domain
 	if !w.dialect.Bins || d == nil || d.Ladder != nil || m.Grain[i].Open != nil || !d.Ordered() {
 		return bin{}
@@ -289,7 +289,7 @@ func commonDivisor(a, b int) int {
 // domain does. Proof. The bins are whole numbers of cells, and each piece but the first begins where a bin does. The
 // first moment of a first bin is less than a length before the second piece: where that piece is a run of its own,
 // comparisons find it; else the length divides what comes before, and division by it gives 0.
-func (w *writer) binned(c *policy.Column, b bin) string {
+func (w *columns) binned(c *policy.Column, b bin) string {
 	least, _ := wholeOf(c.Domain.Min)
 	step := c.Domain.Step.Whole
 	from := policy.Value(policy.Timestamp(least + int64(b.from)*step))
@@ -300,7 +300,7 @@ func (w *writer) binned(c *policy.Column, b bin) string {
 }
 
 // bins is the first moment of the one of so long bins from a moment on in which another lies.
-func (w *writer) bins(c *policy.Column, n string, from policy.Value, micros int64) string {
+func (w cells) bins(c *policy.Column, n string, from policy.Value, micros int64) string {
 	kind := "timestamp"
 	if _, isZoned := from.(policy.Timestamptz); isZoned {
 		kind = "timestamptz"
@@ -316,7 +316,7 @@ func (w *writer) onStored(p predicate.Pred) string {
 }
 
 // inStored holds for the stored values whose normalised value lies in the cells.
-func (w *writer) inStored(c *policy.Column, spans []mechanisms.Span) string {
+func (w *columns) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	d := c.Domain
 	var parts []string
 	if contains(spans, d.Null) {
@@ -346,11 +346,11 @@ func (w *writer) inStored(c *policy.Column, spans []mechanisms.Span) string {
 
 // betweenStored is between (predicate.go) for stored values: the first and the last cell take those beyond them where
 // the column is clamped. NaN, above every number in both dialects, is missing.
-func (w *writer) betweenStored(c *policy.Column, a, b int) string {
+func (w *columns) betweenStored(c *policy.Column, a, b int) string {
 	raw, d := w.raw(c), c.Domain
 	var parts []string
 	if w.end != nil && w.end.column == c {
-		return w.end.within(w, raw, a, b)
+		return w.end.within(w.cells, raw, a, b)
 	}
 	switch {
 	case a > 0:
@@ -371,7 +371,7 @@ func (w *writer) betweenStored(c *policy.Column, a, b int) string {
 
 // oneOfStored holds for the stored values of an enumerated column in the cells: 'other' is every value that is not one
 // of the rest.
-func (w *writer) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string {
+func (w *columns) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string {
 	d := c.Domain
 	others := contains(spans, d.Other)
 	var list []string
@@ -392,7 +392,7 @@ func (w *writer) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string
 }
 
 // isOneOf compares a stored value with a list that is not empty; a NULL is neither in it nor outside.
-func (w *writer) isOneOf(c *policy.Column, list []string, in bool) string {
+func (w *columns) isOneOf(c *policy.Column, list []string, in bool) string {
 	raw, values := w.raw(c), w.values(c, list)
 	operator, phrase := "=", w.dialect.OneOf
 	if !in {
@@ -405,7 +405,7 @@ func (w *writer) isOneOf(c *policy.Column, list []string, in bool) string {
 }
 
 // values are constants of an enumerated column.
-func (w *writer) values(c *policy.Column, list []string) []string {
+func (w *composed) values(c *policy.Column, list []string) []string {
 	kind := "text"
 	if c.Type == policy.UUID {
 		kind = "uuid"
@@ -418,7 +418,7 @@ func (w *writer) values(c *policy.Column, list []string) []string {
 }
 
 // declared holds for the stored values that the domain declares, or else for the others, NaN among them.
-func (w *writer) declared(c *policy.Column, is bool) string {
+func (w *columns) declared(c *policy.Column, is bool) string {
 	d, raw := c.Domain, w.raw(c)
 	switch {
 	case d.Ordered() && is:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -55,13 +56,13 @@ func (w *writer) sum(sum *plans.Sum, filter string) string {
 }
 
 // summed adds up whole numbers, or decimals with so many digits after the point.
-func (w *writer) summed(n string, scale int32) string {
+func (w *composed) summed(n string, scale int32) string {
 	return dialect.Fill(w.dialect.Sum, n, strconv.Itoa(int(scale)))
 }
 
 // nearest is n/Over to the nearest whole number, up at the half, of an n from −size to size. Division cuts, and so it
 // is of numbers that are not below 0: n is where the bound begins at 0, and else is moved there by a multiple of Over.
-func (w *writer) nearest(n string, sum *plans.Sum, size int64) string {
+func (w cells) nearest(n string, sum *plans.Sum, size int64) string {
 	moved := int64(0)
 	if sum.Bound.Low < 0 {
 		moved = size/sum.Over + 1
@@ -93,7 +94,7 @@ func (w *writer) term(t plans.SumTerm) string {
 }
 
 // cut ends a sum where a release does; without rows it is 0.
-func (w *writer) cut(total string) string {
+func (w *composed) cut(total string) string {
 	most := strconv.FormatInt(mechanisms.MaxCount, 10)
 	total = "COALESCE(" + total + ", " + w.literal("0", "wide") + ")"
 	return "GREATEST(LEAST(" + total + ", " + w.literal(most, "wide") + "), " + w.literal("-"+most, "wide") + ")"
@@ -136,15 +137,15 @@ func (w *writer) factor(f plans.Factor) string {
 // round(x·10^−e) − c grows with x, and at both ends of the domain lies between Low and High: cutting it there changes
 // nothing. Decimals are rounded half away from zero, as PostgreSQL rounds numeric; a decimal of the domain has no
 // digits that its type has not. Floating numbers are multiplied and rounded as gridAt does.
-func (w *writer) bounded(f plans.Factor, n string) string {
-	if !w.onlyWithin(f) {
+func (w cells) bounded(f plans.Factor, n string) string {
+	if !onlyWithin(f) {
 		return ""
 	}
 	return w.uncut(f, n)
 }
 
 // uncut is round(n·10^−e) − centre.
-func (w *writer) uncut(f plans.Factor, n string) string {
+func (w cells) uncut(f plans.Factor, n string) string {
 	c, k := f.Column, ""
 	switch _, decimal := c.Domain.Min.(policy.Numeric); {
 	case decimal && w.dialect.Digits > 0:
@@ -159,9 +160,9 @@ func (w *writer) uncut(f plans.Factor, n string) string {
 }
 
 // decimalOnGrid is round(n·10^−exponent) of a decimal of limited digits; empty means not of this grid.
-func (w *writer) decimalOnGrid(c *policy.Column, n string, exponent int) string {
+func (w cells) decimalOnGrid(c *policy.Column, n string, exponent int) string {
 	held, err := fixedOf(c, w.dialect)
-	held.writer = w
+	held.cells = w
 	switch more := -exponent - int(held.scale); {
 	case err != nil || exponent > 0:
 		return ""
@@ -197,8 +198,8 @@ func gridAt(v policy.Value, exponent int) []*big.Int {
 			return nil
 		}
 		scale := max(v.Scale, 0)
-		n, ten := v.At(scale), power(scale)
-		n.Mul(n, power(int32(-exponent)))
+		n, ten := v.At(scale), derived.Tens(scale)
+		n.Mul(n, derived.Tens(int32(-exponent)))
 		half := new(big.Int).Quo(ten, big.NewInt(2))
 		if n.Sign() < 0 {
 			half.Neg(half)
@@ -222,7 +223,7 @@ func gridAt(v policy.Value, exponent int) []*big.Int {
 	return []*big.Int{big.NewInt(n)}
 }
 
-func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
+func (w cells) onGrid(c *policy.Column, n string, exponent int) string {
 	power := "1" + strings.Repeat("0", max(exponent, -exponent))
 	switch {
 	case c.Type == policy.DateType: // days since 1970
@@ -260,7 +261,7 @@ func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 // nearestTo is n/power to the nearest whole number, up at the half, of a normalised whole number n. Division cuts
 // towards 0, and so it is of numbers that are not below 0: n is moved there by a multiple of power. Where a number of
 // the domain has no room for that it is cut.
-func (w *writer) nearestTo(c *policy.Column, n string, power int64) string {
+func (w cells) nearestTo(c *policy.Column, n string, power int64) string {
 	least, most, _ := wholeEnds(c.Domain)
 	moved := int64(0)
 	if least < 0 {

@@ -19,7 +19,7 @@ var kinds = map[policy.Type]string{
 }
 
 // name quotes an identifier. Names that PostgreSQL would cut or refuse are refused.
-func (w *writer) name(s string) string {
+func (w *composed) name(s string) string {
 	if s == "" || len(s) > 63 || strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
 		w.fail("a name of the policy is empty, longer than 63 bytes, or not valid UTF-8")
 	}
@@ -27,25 +27,25 @@ func (w *writer) name(s string) string {
 }
 
 // operate writes a binary operator, the system's own even where others of that name exist.
-func (w *writer) operate(left, operator, right string) string {
+func (w *composed) operate(left, operator, right string) string {
 	return w.dialect.Operate(left, operator, right)
 }
 
 // divide is the operator / on floating values, which may be another one than on whole numbers.
-func (w *writer) divide(left, right string) string {
+func (w *composed) divide(left, right string) string {
 	return dialect.Fill(w.dialect.Divide, left, right)
 }
 
 // call writes a function of the system catalog.
-func (w *writer) call(function string, args ...string) string {
+func (w *composed) call(function string, args ...string) string {
 	return dialect.Fill(w.dialect.Call, function, strings.Join(args, ", "))
 }
 
 // cast converts a value of a known type, which cannot fail.
-func (w *writer) cast(expression, kind string) string { return w.dialect.CastTo(expression, kind) }
+func (w *composed) cast(expression, kind string) string { return w.dialect.CastTo(expression, kind) }
 
 // literal writes a constant of a type from text that holds digits, letters, and . : + - and spaces alone.
-func (w *writer) literal(s, kind string) string {
+func (w *composed) literal(s, kind string) string {
 	for _, c := range s {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune(".:+- ", c) {
 			w.fail("a constant that is no number, date or time")
@@ -56,13 +56,13 @@ func (w *writer) literal(s, kind string) string {
 }
 
 // whole writes an integer constant.
-func (w *writer) whole(n int64) string { return w.literal(strconv.FormatInt(n, 10), "int8") }
+func (w *composed) whole(n int64) string { return w.literal(strconv.FormatInt(n, 10), "int8") }
 
 // int4 writes a small one, as cells are numbered.
-func (w *writer) int4(n int) string { return w.literal(strconv.Itoa(n), "int4") }
+func (w *composed) int4(n int) string { return w.literal(strconv.Itoa(n), "int4") }
 
 // float writes a floating constant.
-func (w *writer) float(f float64) string {
+func (w *composed) float(f float64) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		w.fail("a constant that is not finite")
 	}
@@ -70,7 +70,7 @@ func (w *writer) float(f float64) string {
 }
 
 // text writes a text as a value of a type; equal ones are one argument, where texts travel so.
-func (w *writer) text(s, kind string) string {
+func (w *composed) text(s, kind string) string {
 	written, ok := w.seen[s]
 	if !ok {
 		if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
@@ -89,7 +89,7 @@ func (w *writer) text(s, kind string) string {
 }
 
 // constant writes a value of an ordered column's type.
-func (w *writer) constant(c *policy.Column, v policy.Value) string {
+func (w cells) constant(c *policy.Column, v policy.Value) string {
 	switch v := v.(type) {
 	case int64:
 		return w.whole(v)
@@ -109,7 +109,7 @@ func (w *writer) constant(c *policy.Column, v policy.Value) string {
 }
 
 // instant is a moment in UTC whose year has four digits, so that both dialects read its text alike.
-func (w *writer) instant(seconds, micros int64) time.Time {
+func (w *composed) instant(seconds, micros int64) time.Time {
 	t := time.Unix(seconds, 0)
 	if micros != 0 {
 		t = time.UnixMicro(micros)

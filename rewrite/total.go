@@ -88,8 +88,8 @@ func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
 
 // addend is what is added up of a column's normalised values n, how many digits after the point that has, and how the
 // sum is brought to the grid; nil means it is on it.
-func (w *writer) addend(f plans.Factor, n string) (each string, scale int32, shift func(total string) string) {
-	if !w.onlyWithin(f) {
+func (w cells) addend(f plans.Factor, n string) (each string, scale int32, shift func(total string) string) {
+	if !onlyWithin(f) {
 		return "", 0, nil
 	}
 	if w.exact(f) {
@@ -100,7 +100,7 @@ func (w *writer) addend(f plans.Factor, n string) (each string, scale int32, shi
 }
 
 // exact reports whether a column's values are on the factor's grid as they are, and a sum of them has room.
-func (w *writer) exact(f plans.Factor) bool {
+func (w cells) exact(f plans.Factor) bool {
 	d := f.Column.Domain
 	switch d.Min.(type) {
 	case int64:
@@ -128,7 +128,7 @@ const maxShifted = 18
 // digitsOfRows are those of the largest number of rows.
 const digitsOfRows = 19
 
-func (w *writer) exactAddend(f plans.Factor, n string) (each string, scale int32, shift func(total string) string) {
+func (w cells) exactAddend(f plans.Factor, n string) (each string, scale int32, shift func(total string) string) {
 	if f.Column.Type.Integer() {
 		return w.cast(n, "int8"), 0, nil
 	}
@@ -151,7 +151,7 @@ func (w *writer) exactAddend(f plans.Factor, n string) (each string, scale int32
 
 // onlyWithin reports whether the domain's ends keep a factor within its own, so that nothing of a row is compared with
 // these.
-func (w *writer) onlyWithin(f plans.Factor) bool {
+func onlyWithin(f plans.Factor) bool {
 	c := f.Column
 	if c.Table == nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || !ofThePolicy(c) || f.Exponent > maxExponent || f.Exponent < -maxExponent {
 		return false
@@ -193,13 +193,13 @@ func ofThePolicy(c *policy.Column) bool {
 // it is total on every stored value, whenever the database evaluates it. Proof. The condition, or the rules that leave
 // rows out, hold of values of the domain alone, and nothing is clamped; what is left is its sum as it is (exact) and
 // its count.
-func (w *writer) settledColumns(m *plans.Measure) (list []*policy.Column) {
+func (w cells) settledColumns(m *plans.Measure) (list []*policy.Column) {
 	for _, sum := range m.Sums {
 		if sum == nil {
 			continue
 		}
 		f, ok := alone(sum)
-		if !ok || slices.Contains(list, f.Column) || slices.Contains(m.Grain, f.Column) || !w.onlyWithin(f) || !w.exact(f) || !declaredAlone(m.Where, f.Column) {
+		if !ok || slices.Contains(list, f.Column) || slices.Contains(m.Grain, f.Column) || !onlyWithin(f) || !w.exact(f) || !declaredAlone(m.Where, f.Column) {
 			continue
 		}
 		if w.sumsOnly(m, f.Column) {
@@ -211,11 +211,11 @@ func (w *writer) settledColumns(m *plans.Measure) (list []*policy.Column) {
 
 // sumsOnly reports whether a measure's counters ask of a column for its sum as it is and whether it is NULL, and no
 // more.
-func (w *writer) sumsOnly(m *plans.Measure, c *policy.Column) bool {
+func (w cells) sumsOnly(m *plans.Measure, c *policy.Column) bool {
 	for i, p := range m.Counters {
 		sum := sumOf(m, i)
 		if slices.ContainsFunc(factorsOf(sum), func(f plans.Factor) bool { return f.Column == c }) {
-			if own, ok := alone(sum); !ok || !w.onlyWithin(own) || !w.exact(own) {
+			if own, ok := alone(sum); !ok || !onlyWithin(own) || !w.exact(own) {
 				return false
 			}
 		}
@@ -324,4 +324,4 @@ func (w *writer) counter(m *plans.Measure, i int) (expression string, summed boo
 }
 
 // rounded is a floating number as a whole one, the even one at the half.
-func (w *writer) rounded(n string) string { return dialect.Fill(w.dialect.Rounded, n) }
+func (w *composed) rounded(n string) string { return dialect.Fill(w.dialect.Rounded, n) }

@@ -19,21 +19,8 @@ func (w *writer) united(d *derived.United) string {
 			w.fail("a branch of other columns than its union's")
 			return "()"
 		}
-		items := []string{a.alias + ".u AS u"}
-		for i, c := range w.table.Columns {
-			if slices.Contains(w.used, c) {
-				items = append(items, a.unitedValue(branch.Values[i], c)+" AS n"+strconv.Itoa(i+1))
-			}
-		}
-		for i, k := range w.table.Keys {
-			if slices.Contains(w.usedKeys, k) {
-				items = append(items, a.useKey(branch.Keys[i])+" AS j"+strconv.Itoa(i+1))
-			}
-		}
-		var conditions []string
-		if branch.Where != nil {
-			conditions = append(conditions, a.predicate(branch.Where))
-		}
+		items := w.items(a, func(i int) string { return a.unitedValue(branch.Values[i], w.table.Columns[i]) }, func(i int) string { return a.useKey(branch.Keys[i]) })
+		conditions := a.conditions(branch.Where)
 		parts = append(parts, "SELECT "+strings.Join(items, ", ")+"\n  FROM "+a.input()+where("  ", conditions))
 	}
 	rows := "(" + strings.Join(parts, "\n  UNION ALL\n  ") + ")"

@@ -42,9 +42,7 @@ func (w *writer) windowFunctions(d *derived.Windowed) string {
 	if derived.NullableUnit(d.From) { // such rows are units of their own
 		conditions = append(conditions, a.alias+".u IS NOT NULL")
 	}
-	if d.Where != nil {
-		conditions = append(conditions, a.predicate(d.Where))
-	}
+	conditions = append(conditions, a.conditions(d.Where)...)
 	from := a.input()
 	if numbers != "" {
 		from = "(SELECT " + a.alias + ".*, " + w.call("row_number") + " OVER (PARTITION BY " + a.alias + ".u" + numbers + ") AS o FROM " + from + ") AS " + a.alias
@@ -115,7 +113,7 @@ func (w *writer) windowFunction(f derived.WindowColumn, c *policy.Column, number
 	case derived.WindowLast:
 		return w.call("last_value", w.use(f.Column)) + over
 	case derived.WindowAggregate:
-		return w.unitAggregateOver(f.Aggregate, c, over)
+		return w.unitAggregate(f.Aggregate, c, over)
 	}
 	w.fail("a window function of an unknown kind")
 	return "NULL"
@@ -159,11 +157,11 @@ func (w *writer) overOf(f derived.WindowColumn, numbered bool) string {
 	if len(order) > 0 {
 		sql += " ORDER BY " + strings.Join(order, ", ")
 	}
-	return " OVER (" + sql + w.windowFrame(f) + ")"
+	return " OVER (" + sql + windowFrame(f) + ")"
 }
 
 // windowFrame writes which rows a function sees; functions that see the partition have none.
-func (w *writer) windowFrame(f derived.WindowColumn) string {
+func windowFrame(f derived.WindowColumn) string {
 	if f.Kind != derived.WindowAggregate && f.Kind != derived.WindowFirst && f.Kind != derived.WindowLast {
 		return ""
 	}
