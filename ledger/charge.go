@@ -233,7 +233,7 @@ func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, pending []
 	if slices.ContainsFunc(pending, func(p pendingCharge) bool { return p.free == 0 }) {
 		err = f.do(ctx, &job{stepwise: stepwise, ds: payer.ds, run: func(t *batch) error {
 			at = t.now
-			return f.charge(t, r, payer, pending)
+			return t.charge(r, payer, pending)
 		}})
 	}
 	out := make([]Outcome, len(pending))
@@ -271,12 +271,12 @@ func (b *book) outdated(payer holderKey, p *pendingCharge, now int64) bool {
 
 // charge is what the writer does: one conditional update for each account, and the rows. The batch's book is what it
 // decides on.
-func (f *keeper) charge(t *batch, r Request, payer holderKey, pending []pendingCharge) error {
+func (t *batch) charge(r Request, payer holderKey, pending []pendingCharge) error {
 	b, ds := t.book, payer.ds
 	if now, err := b.lookup(r); err != nil || now != payer {
 		return refusal{errors.Join(err, ErrPolicy)}
 	}
-	if err := f.bind(t, ds); err != nil {
+	if err := t.bind(ds); err != nil {
 		return err
 	}
 	var all, drawn accounting.Charge // what she pays, and what the cap pays
@@ -373,7 +373,7 @@ func addCharges(t *batch, r Request, payer holderKey, pending []pendingCharge) e
 }
 
 // bind makes the dataset's base relations its own, with the first charge.
-func (f *keeper) bind(t *batch, ds int64) error {
+func (t *batch) bind(ds int64) error {
 	var free []string
 	for _, relation := range t.book.sets[ds].terms.Relations {
 		owner, ok := t.book.bound[relation]

@@ -73,7 +73,7 @@ func (f *keeper) Grow(ctx context.Context, user string, id int64, through int) (
 
 // claimStep keeps other processes from the step, once it is known that none has made it.
 func (f *keeper) claimStep(ctx context.Context, r *Receipt) error {
-	if !f.shared() {
+	if !f.Shared() {
 		return nil
 	}
 	return f.do(ctx, &job{ds: r.ds, run: func(t *batch) (err error) {
@@ -127,7 +127,7 @@ func (f *keeper) Grown(id int64) int {
 }
 
 // saveStep is the writer's part of saving a step.
-func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
+func (t *batch) saveStep(r *Receipt, blob []byte) (int64, error) {
 	rec := t.book.releases[r.grows]
 	if rec == nil || rec.Revoked {
 		return 0, refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}

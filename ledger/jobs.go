@@ -83,7 +83,7 @@ func (f *keeper) do(ctx context.Context, j *job) error {
 			}
 			ended = nil
 		case <-timer.C:
-			if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) || !f.shared() {
+			if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) || !f.Shared() {
 				f.frozen.Store(true)
 				return errFrozen
 			}

@@ -81,8 +81,8 @@ type keeper struct {
 	stopped chan struct{}
 	once    sync.Once
 
+	sharing
 	itemLocks lockTable
-	sharing   sharing
 	cache     cache
 	reading   deadline.Gate // of reader
 	reader    store.Store
@@ -151,7 +151,7 @@ func (f *keeper) lock() error {
 	first := f.opts.Witness
 	for n := 2; ; n++ {
 		err := f.lockFile(f.opts.Witness + "-lock")
-		if err == nil || !f.shared() || !errors.Is(err, ErrLocked) || n > maxWitnesses {
+		if err == nil || !f.Shared() || !errors.Is(err, ErrLocked) || n > maxWitnesses {
 			return err
 		}
 		f.opts.Witness = fmt.Sprintf("%s-%d", first, n)

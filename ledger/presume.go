@@ -18,7 +18,7 @@ import (
 var errStepwise = errors.New("to be done step by step")
 
 // presume begins a batch that presumes, where the store can and the jobs may.
-func (f *keeper) presume(t *batch, jobs []*job) {
+func (t *batch) presume(jobs []*job) {
 	if t.presumesEnds {
 		t.presumed = map[store.AccountKey]store.Account{}
 	} else if s, ok := t.store.(store.Shared); ok && len(jobs) > 0 && !jobs[0].alone && !jobs[0].stepwise {

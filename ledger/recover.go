@@ -42,7 +42,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	switch {
 	case !known.none() && errBehind(b, known) != nil:
 		return errBehind(b, known)
-	case lostWitness && b.links.Rows > 1 && !(f.shared() && err == nil && !present):
+	case lostWitness && b.links.Rows > 1 && !(f.Shared() && err == nil && !present):
 		if !accept && !vouch {
 			return fmt.Errorf("%w: %s is missing, so nobody knows whether this ledger is the latest", ErrWitness, f.opts.Witness)
 		}

@@ -44,7 +44,7 @@ func (f *keeper) Save(ctx context.Context, r *Receipt, drawn mechanisms.Drawn) (
 	}
 	return f.stored(ctx, r, levels[own], func(t *batch) (int64, error) {
 		if r.grows != 0 {
-			return f.saveStep(t, r, blobs[own])
+			return t.saveStep(r, blobs[own])
 		}
 		return f.saveLevels(t, r, blobs, own)
 	})

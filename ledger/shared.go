@@ -51,15 +51,12 @@ type claimed struct {
 
 type leased struct{ id, fence int64 }
 
-// shared reports whether other processes may write the ledger.
-func (f *keeper) shared() bool { return f.site.Shared() }
-
-// Shared is Ledger's.
-func (f *keeper) Shared() bool { return f.shared() }
+// Shared reports whether other processes may write the ledger.
+func (f *keeper) Shared() bool { return f.site.Shared() }
 
 // Follow is Ledger's. Those who ask while the chains' ends are being read share the next read.
 func (f *keeper) Follow(ctx context.Context) error {
-	if !f.shared() || f.opts.ReadOnly {
+	if !f.Shared() || f.opts.ReadOnly {
 		return nil
 	}
 	f.sharing.mu.Lock()
@@ -272,7 +269,7 @@ func (t *batch) endClaim(r *Receipt) error {
 
 // drop has the writer give a claim up, with its next batch or when it next rests.
 func (f *keeper) drop(c claimed) {
-	if !f.shared() {
+	if !f.Shared() {
 		return
 	}
 	f.sharing.mu.Lock()
@@ -280,31 +277,20 @@ func (f *keeper) drop(c claimed) {
 	f.sharing.dropped = append(f.sharing.dropped, c)
 }
 
-// dropAtRest gives up what no batch has come for, or a batch that has failed should have: others wait for it even if
-// nobody asks here any more.
-func (f *keeper) dropAtRest() {
-	f.sharing.mu.Lock()
-	waits := slices.Clone(f.sharing.dropped)
-	f.sharing.mu.Unlock()
-	if len(waits) > 0 {
-		f.serve(&job{ds: waits[0].ds, run: func(*batch) error { return nil }, done: make(chan struct{})})
-	}
-}
-
 // dropAll gives up what was dropped in the datasets whose chains a batch holds, as part of it: nobody else claims
 // anything there meanwhile, so that no two batches wait for each other's claims.
-func (f *keeper) dropAll(t *batch) error {
-	f.sharing.mu.Lock()
+func (f *sharing) dropAll(t *batch) error {
+	f.mu.Lock()
 	var list, others []claimed
-	for _, c := range f.sharing.dropped {
+	for _, c := range f.dropped {
 		if t.writes(t.base.In(c.ds)) {
 			list = append(list, c)
 		} else {
 			others = append(others, c)
 		}
 	}
-	f.sharing.dropped = others
-	f.sharing.mu.Unlock()
+	f.dropped = others
+	f.mu.Unlock()
 	t.dropped = list
 	for _, c := range list {
 		if err := t.yield(c.key, c.fence); err != nil {
@@ -316,18 +302,18 @@ func (f *keeper) dropAll(t *batch) error {
 }
 
 // settleClaims notes what a batch has begun; of one that has failed it has given up what it may have claimed.
-func (f *keeper) settleClaims(t *batch, committed bool) {
-	f.sharing.mu.Lock()
-	defer f.sharing.mu.Unlock()
+func (f *sharing) settleClaims(t *batch, committed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if !committed {
-		f.sharing.dropped = slices.Concat(f.sharing.dropped, t.dropped, t.claims)
+		f.dropped = slices.Concat(f.dropped, t.dropped, t.claims)
 		return
 	}
 	for _, id := range t.lost { // whoever asked is told: where the batch fails she is not, and asks again
-		delete(f.sharing.leases, id)
+		delete(f.leases, id)
 	}
 	for _, l := range t.leases {
-		f.sharing.leases[l.id] = l.fence
+		f.leases[l.id] = l.fence
 	}
 }
 
@@ -341,10 +327,10 @@ func leaseKey(id int64) store.Key {
 
 // lease makes a release that goes on in a dataset this process's own, as part of a batch. One that was begun here is so
 // already; what another process has taken over since is refused, and begun anew with the next call.
-func (f *keeper) lease(t *batch, ds, id int64) error {
-	f.sharing.mu.Lock()
-	fence, begun := f.sharing.leases[id]
-	f.sharing.mu.Unlock()
+func (f *sharing) lease(t *batch, ds, id int64) error {
+	f.mu.Lock()
+	fence, begun := f.leases[id]
+	f.mu.Unlock()
 	var err error
 	if begun {
 		mine, err := t.holds(leaseKey(id), fence)
@@ -376,7 +362,7 @@ func (f *keeper) datasetOf(id int64) int64 {
 
 // Leads is Ledger's.
 func (f *keeper) Leads(ctx context.Context, id int64) error {
-	if !f.shared() {
+	if !f.Shared() {
 		return nil
 	}
 	ds := f.datasetOf(id)

@@ -87,9 +87,15 @@ func (f *keeper) rivalled(ds int64) bool {
 	return ds == 0 || !f.ahead.links.Split() || f.ahead.links.Head(ds).Chain != ds || time.Since(f.sharing.rivals[ds]) < rivalry
 }
 
-// rest is what the writer does between jobs.
+// rest is what the writer does between jobs. It gives up what no batch has come for, or a batch that has failed should
+// have: others wait for it even if nobody asks here any more.
 func (f *keeper) rest() {
-	f.dropAtRest()
+	f.sharing.mu.Lock()
+	waits := slices.Clone(f.sharing.dropped)
+	f.sharing.mu.Unlock()
+	if len(waits) > 0 {
+		f.serve(&job{ds: waits[0].ds, run: func(*batch) error { return nil }, done: make(chan struct{})})
+	}
 	if f.store == nil || f.witness == nil {
 		return
 	}
@@ -164,7 +170,7 @@ func (f *keeper) ready() error {
 	err := f.site.Probe(probeBytes)
 	switch {
 	case err != nil:
-	case f.shared() && !errors.Is(cause, ErrCorrupt) && !errors.Is(cause, ErrRollback):
+	case f.Shared() && !errors.Is(cause, ErrCorrupt) && !errors.Is(cause, ErrRollback):
 		err = f.rejoin(func(store.Shared) error { return nil })
 	default:
 		err = f.open(context.Background(), known)
@@ -212,7 +218,7 @@ func (f *keeper) transact() (done, left []*job, err error) {
 			left, err = nil, fmt.Errorf("panic in the database: %v", r)
 		}
 	}()
-	if f.shared() { // those whom the last batch has answered come again in time for what is said of the chains that are wanted
+	if f.Shared() { // those whom the last batch has answered come again in time for what is said of the chains that are wanted
 		runtime.Gosched()
 		f.gather()
 	}
@@ -243,7 +249,7 @@ func (f *keeper) transact() (done, left []*job, err error) {
 		j.passed++
 		return false
 	})
-	f.presume(t, done)
+	t.presume(done)
 	err = f.commit(t, done)
 	if errors.Is(err, store.ErrPresumed) || errors.Is(err, store.ErrMoved) {
 		t.claims = nil // none was made
@@ -302,6 +308,6 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 }
 
 // contested reports whether another process waits for a chain of the batch's, as far as is known.
-func (f *keeper) contested(t *batch) bool {
-	return slices.ContainsFunc(t.begun.Chains, func(ds int64) bool { return time.Since(f.sharing.rivals[ds]) < rivalry })
+func (f *sharing) contested(t *batch) bool {
+	return slices.ContainsFunc(t.begun.Chains, func(ds int64) bool { return time.Since(f.rivals[ds]) < rivalry })
 }

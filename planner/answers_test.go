@@ -130,7 +130,7 @@ func spend(t *testing.T, c reuse.Context, workload []asked, budget privacy.Cost)
 // leastFor is the least cost at which a sum of so many cells of a histogram is off by at most that much.
 func leastFor(t *testing.T, c reuse.Context, cells int, off int64) privacy.Cost {
 	t.Helper()
-	cost, ok := (&choose.Optimizer{Context: c}).Least(func(cost privacy.Cost) bool {
+	cost, ok := (&choose.Weigher{Context: c}).Least(func(cost privacy.Cost) bool {
 		spec, err := mechanisms.Plain(1, cells, c.Dataset.Tables[0].Contribution(), cost)
 		return err == nil && spec.Error([]mechanisms.Span{{From: 0, To: cells}}, c.Settings.Confidence).HalfWidth <= off
 	})

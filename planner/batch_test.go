@@ -97,7 +97,8 @@ func TestBatchTwin(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d, report %d: %v", seed, n, err)
 		}
-		if limit := (&choose.Optimizer{Context: reuse.Context{Dataset: c.Dataset, Settings: plans.Settings{Epsilon: epsilon(t, "0.5")}}}).Share(1); !b.Cost.Fits(limit) {
+		own := reuse.Context{Dataset: c.Dataset, Settings: plans.Settings{Epsilon: epsilon(t, "0.5")}}
+		if limit := (&choose.Optimizer{Weigher: choose.Weigher{Context: own}}).Share(1); !b.Cost.Fits(limit) {
 			t.Errorf("report %d costs %s", n, b.Cost)
 		}
 		least, taken := math.Inf(1), math.Inf(1)

@@ -160,7 +160,8 @@ func choosePaths(b *aggregate.Binder, notes *semantics.Notes) (c chosenPaths, re
 			}
 		}
 	}
-	c.optimizer = &choose.Optimizer{Context: b.Context, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: b.Open}
+	c.optimizer = &choose.Optimizer{Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: b.Open}
+	c.optimizer.Context = b.Context
 	leaves, selected, refusal := (&choose.LeafPlanner{Binder: b, Notes: notes, Optimizer: c.optimizer}).LeafPlans()
 	if refusal != nil {
 		return c, refusal

@@ -376,7 +376,7 @@ func TestStatementNeverDearer(t *testing.T) {
 		if p == nil {
 			continue
 		}
-		if limit := (&choose.Optimizer{Context: c}).Share(1); !p.Cost.Fits(limit) {
+		if limit := (&choose.Optimizer{Weigher: choose.Weigher{Context: c}}).Share(1); !p.Cost.Fits(limit) {
 			t.Errorf("%s costs %s at dp.epsilon %s", sql, p.Cost, c.Settings.Epsilon)
 		}
 		if r.Intn(3) == 0 {

@@ -101,7 +101,7 @@ func (c *session) assignPair(a parse.Assignment, row policy.Value) (policy.Value
 }
 
 // assignOne runs one set_config, and returns the value that the variable has then.
-func (c *session) assignOne(a parse.Assignment) (policy.Value, error) {
+func (c *replies) assignOne(a parse.Assignment) (policy.Value, error) {
 	f := (*pgerror.Failure)(nil)
 	if a.Reset {
 		f = c.settings.Reset(a.Name, a.Local)
@@ -134,7 +134,7 @@ func (c *session) actOne(ctx context.Context, kind parse.ActKind, argument polic
 }
 
 // sleep waits, until the client, statement_timeout or the end of the server ends the wait.
-func (c *session) sleep(ctx context.Context, seconds float64) error {
+func (c *objects) sleep(ctx context.Context, seconds float64) error {
 	if seconds > longestSleep.Seconds() {
 		return pgerror.New("22023", "pg_sleep waits at most an hour here")
 	}

@@ -89,7 +89,7 @@ func inForce(s *settings.Settings) pipeline.Settings {
 }
 
 // timed bounds a wait by statement_timeout.
-func (c *session) timed(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *replies) timed(ctx context.Context) (context.Context, context.CancelFunc) {
 	if limit := c.mannered().statement; limit > 0 {
 		return context.WithTimeoutCause(ctx, limit, errTimeout)
 	}
@@ -179,7 +179,7 @@ const (
 
 // overtaken reports whether a statement was refused because the policy has changed, nothing charged, and is to be asked
 // again under the one that is in force now.
-func (c *session) overtaken(ctx context.Context, err error) bool {
+func (c *objects) overtaken(ctx context.Context, err error) bool {
 	if !errors.Is(err, pipeline.ErrPolicy) {
 		return false
 	}
@@ -207,7 +207,7 @@ func stateOf(err error) string {
 
 // cutShort is the error of a wait that has just ended on the grid: it leaves at once. Only here is that known: a limit
 // that comes as late as the answer ends nothing, and must not let the next answer go.
-func (c *session) cutShort(ctx context.Context) error {
+func (c *replies) cutShort(ctx context.Context) error {
 	c.pace.cut = true
 	return interrupted(ctx)
 }

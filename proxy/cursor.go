@@ -52,7 +52,7 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 var inBinary = []int16{1}
 
 // cursorFormats are the formats in which a simple query sends the rows of a command.
-func (c *session) cursorFormats(k *command) ([]int16, encoding.ObjectNames) {
+func (c *objects) cursorFormats(k *command) ([]int16, encoding.ObjectNames) {
 	if k.Kind == parse.KindFetch {
 		if p := c.portals[k.Fetch.Name]; p != nil && p.binary {
 			return inBinary, p.names
@@ -101,7 +101,7 @@ func (c *session) fetchCursor(ctx context.Context, k *command) (pipeline.Result,
 
 // tellComputed says that a cursor's answer is of other settings than those of its FETCH. PostgreSQL computes rows as
 // they are fetched: `at::date` is the day in the zone of then. Here they are drawn and paid for by DECLARE.
-func (c *session) tellComputed(name string, p *portal) {
+func (c *replies) tellComputed(name string, p *portal) {
 	if p.under == nil {
 		return
 	}
@@ -118,7 +118,7 @@ func missingCursor(name string) *pgerror.Failure {
 	return pgerror.New("34000", fmt.Sprintf("cursor %q does not exist", name))
 }
 
-func (c *session) closeCursor(name string) (string, error) {
+func (c *objects) closeCursor(name string) (string, error) {
 	if name == "" {
 		c.closePortals()
 		return "CLOSE CURSOR ALL", nil

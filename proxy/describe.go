@@ -53,7 +53,7 @@ func (c *session) describe(m *pgproto3.Describe) error {
 // portals by it.
 func (s *prepared) show(columns []sandbox.Column) { s.shown = &columns }
 
-func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
+func (c *replies) describeColumns(columns []sandbox.Column, formats []int16) {
 	if columns == nil {
 		c.back.Send(&pgproto3.NoData{})
 		return
@@ -72,7 +72,7 @@ type description struct {
 }
 
 // description is the last one, or a new one where it is of other columns.
-func (c *session) description(columns []sandbox.Column, formats []int16) *description {
+func (c *replies) description(columns []sandbox.Column, formats []int16) *description {
 	d := &c.described
 	if d.epoch != c.settings.Epoch() || !slices.Equal(columns, d.columns) || !slices.Equal(formats, d.formats) {
 		*d = description{columns: columns, formats: slices.Clone(formats), epoch: c.settings.Epoch(), encoder: encoding.NewEncoder(columns, formats, c.mannered().style, nil)}
@@ -81,7 +81,7 @@ func (c *session) description(columns []sandbox.Column, formats []int16) *descri
 }
 
 // describeRows sends the description of rows.
-func (c *session) describeRows(columns []sandbox.Column, formats []int16) {
+func (c *replies) describeRows(columns []sandbox.Column, formats []int16) {
 	d := c.description(columns, formats)
 	if d.message == nil {
 		message, err := c.charset().Said(encoding.RowDescription(columns, formats)).Encode(nil)

@@ -175,7 +175,7 @@ func TestLostClient(t *testing.T) {
 // something ends it, and what a cancel request or the server's end has ended is not given on.
 func TestContextsAreGivenOn(t *testing.T) {
 	base, abort := context.WithCancelCause(t.Context())
-	c := &session{server: &Server{base: base}}
+	c := &session{objects: objects{server: &Server{base: base}}}
 	defer c.endSpare()
 	run := func(during func()) (ctx context.Context) {
 		t.Helper()

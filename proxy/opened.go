@@ -31,7 +31,7 @@ func (c *session) keepStatement(name string, stmt *prepared, fromSQL bool) error
 const treeSize = 64
 
 // keep counts bytes that the session keeps as its user's, and refuses what is too much.
-func (c *session) keep(bytes int64) error {
+func (c *objects) keep(bytes int64) error {
 	if err := c.server.workers.Keep(c.user, bytes, c.policy.Server.Limits.UserMemory); err != nil {
 		return err
 	}
@@ -39,14 +39,14 @@ func (c *session) keep(bytes int64) error {
 	return nil
 }
 
-func (c *session) forget(bytes int64) {
+func (c *objects) forget(bytes int64) {
 	c.held -= bytes
 	_ = c.server.workers.Keep(c.user, -bytes, 0) // less is always granted
 }
 
 // keepRows counts the rows that a portal has drawn. Without room for them it has none; they are free when they are
 // asked for again.
-func (c *session) keepRows(p *portal) error {
+func (c *objects) keepRows(p *portal) error {
 	if !p.result.Rows.Valid() {
 		return nil
 	}
@@ -59,14 +59,14 @@ func (c *session) keepRows(p *portal) error {
 	return nil
 }
 
-func (c *session) closePortal(name string) {
+func (c *objects) closePortal(name string) {
 	if p := c.portals[name]; p != nil {
 		c.forget(p.kept)
 		delete(c.portals, name)
 	}
 }
 
-func (c *session) closePortals() {
+func (c *objects) closePortals() {
 	for name := range c.portals {
 		c.closePortal(name)
 	}
@@ -83,7 +83,7 @@ func columnTypes(columns []sandbox.Column) []policy.Type {
 	return types
 }
 
-func (c *session) dropStatement(name string) {
+func (c *objects) dropStatement(name string) {
 	if stmt := c.statements[name]; stmt != nil {
 		c.forget(stmt.kept)
 		delete(c.statements, name)
@@ -91,7 +91,7 @@ func (c *session) dropStatement(name string) {
 	c.forgetList(name)
 }
 
-func (c *session) dropStatements() {
+func (c *objects) dropStatements() {
 	for name := range c.statements {
 		c.dropStatement(name)
 	}
@@ -99,7 +99,7 @@ func (c *session) dropStatements() {
 }
 
 // forgetList has the list of prepared statements made anew. The unnamed one is never on it.
-func (c *session) forgetList(name string) {
+func (c *objects) forgetList(name string) {
 	if name != "" {
 		c.list, c.listed = nil, false
 	}
@@ -117,7 +117,7 @@ func (p *prepared) ran(params int) {
 }
 
 // preparedList is what pg_prepared_statements shows, oldest first. It is never changed, so a view may keep it.
-func (c *session) preparedList() []*sandbox.Prepared {
+func (c *objects) preparedList() []*sandbox.Prepared {
 	if !c.listed {
 		for name, stmt := range c.statements {
 			if name != "" {
@@ -133,7 +133,7 @@ func (c *session) preparedList() []*sandbox.Prepared {
 }
 
 // cursorList is what pg_cursors shows, in the order in which they were opened: the portals of the protocol as well.
-func (c *session) cursorList() []sandbox.Cursor {
+func (c *objects) cursorList() []sandbox.Cursor {
 	if len(c.portals) == 0 {
 		return nil
 	}
@@ -146,6 +146,6 @@ func (c *session) cursorList() []sandbox.Cursor {
 }
 
 // describedCursor is how pg_cursors lists a cursor or portal that is opened now.
-func (c *session) describedCursor(name string, p *portal, text string, scroll bool, now time.Time) sandbox.Cursor {
+func (c *replies) describedCursor(name string, p *portal, text string, scroll bool, now time.Time) sandbox.Cursor {
 	return sandbox.Cursor{Name: name, Statement: text, Hold: p.hold, Binary: p.binary, Scroll: scroll, Created: policy.Timestamptz(now.UnixMicro())}
 }

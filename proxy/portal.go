@@ -88,7 +88,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 }
 
 // mayOpen refuses a name that is taken, and a portal more than a session may have.
-func (c *session) mayOpen(name string) error {
+func (c *objects) mayOpen(name string) error {
 	if name != "" && c.portals[name] != nil {
 		return pgerror.New("42P03", fmt.Sprintf("cursor %q already exists", name))
 	}
@@ -99,7 +99,7 @@ func (c *session) mayOpen(name string) error {
 }
 
 // open gives a portal its name, under which the protocol and the statements of cursors find it.
-func (c *session) open(name string, p *portal) error {
+func (c *objects) open(name string, p *portal) error {
 	c.closePortal(name)
 	if err := c.keep(p.kept); err != nil {
 		return err
@@ -212,7 +212,7 @@ func sameShape(a, b []sandbox.Column) bool {
 }
 
 // fetch sends the next rows of a portal, all where most is 0.
-func (c *session) fetch(ctx context.Context, p *portal, most int64) error {
+func (c *objects) fetch(ctx context.Context, p *portal, most int64) error {
 	total := len(p.result.Rows.Value().Data)
 	from := min(p.at, total)
 	to := total
@@ -237,7 +237,7 @@ func missingPortal(name string) *pgerror.Failure {
 }
 
 // closeObject answers Close, of a statement or a portal; none of that name is closed all the same, as in PostgreSQL.
-func (c *session) closeObject(m *pgproto3.Close) error {
+func (c *objects) closeObject(m *pgproto3.Close) error {
 	switch m.ObjectType {
 	case 'S':
 		c.dropStatement(m.Name)

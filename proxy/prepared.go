@@ -91,7 +91,7 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 }
 
 // mayPrepare refuses a statement more than a session may have.
-func (c *session) mayPrepare() error {
+func (c *objects) mayPrepare() error {
 	if len(c.statements) >= c.server.config.Limits.Statements {
 		return pgerror.New("53400", "too many prepared statements in this session").WithHint("DEALLOCATE those that are not needed.")
 	}
@@ -101,7 +101,7 @@ func (c *session) mayPrepare() error {
 // analyse has the literals of a statement read as the settings are now, for all its executions: '03/04/2024' is in
 // March or in April by the DateStyle of PREPARE. As in PostgreSQL a statement is analysed again where search_path has
 // changed, and other settings leave it as it is.
-func (c *session) analyse(stmt *prepared, asked *parse.Statement) {
+func (c *replies) analyse(stmt *prepared, asked *parse.Statement) {
 	if now := c.settings.Typed(); asked.Literals == nil || !slices.Equal(stmt.path, now.SearchPath) {
 		stmt.path, asked.Literals = now.SearchPath, now.Reading(time.Now())
 	}
@@ -140,7 +140,7 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 
 // namedColumns are the columns of a cursor or prepared statement as it stands now; nil where there is none of that
 // name, which its execution will say.
-func (c *session) namedColumns(k *command) []sandbox.Column {
+func (c *objects) namedColumns(k *command) []sandbox.Column {
 	if k.Kind == parse.KindExecute {
 		if stmt := c.statements[k.name]; stmt != nil {
 			return stmt.columns

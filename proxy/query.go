@@ -76,7 +76,7 @@ func (c *session) statementsOf(ctx context.Context, text string) error {
 
 // readable is the part of a text that is read at once: all of it, or, where it may change the dialect, its first
 // statement.
-func (c *session) readable(text string) string {
+func (c *replies) readable(text string) string {
 	if strings.Contains(strings.ToLower(text), "dp.dialect") {
 		if pieces := parse.Split(text, c.settings.Dialect()); len(pieces) > 1 {
 			return text[:pieces[1].From]
@@ -206,7 +206,7 @@ func (c *session) answer(ctx context.Context, k *command) error {
 	return nil
 }
 
-func (c *session) complete(tag string) {
+func (c *replies) complete(tag string) {
 	c.completed.CommandTag = append(c.completed.CommandTag[:0], tag...)
 	c.back.Send(&c.completed)
 }
@@ -223,7 +223,7 @@ func countedTag(tag string, rows int) string {
 }
 
 // encoder writes the rows of a result as the settings say.
-func (c *session) encoder(result pipeline.Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
+func (c *replies) encoder(result pipeline.Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
 	if names == nil {
 		return c.description(result.Columns, formats).encoder
 	}
@@ -241,7 +241,7 @@ func unsent(err error, otherwise string) error {
 
 // sendRows sends the rows of a result from one index up to, not including, another. A cancel request ends it: the
 // answer is paid for, and comes again for free.
-func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result pipeline.Result, from, to int) error {
+func (c *objects) sendRows(ctx context.Context, e *encoding.Encoder, result pipeline.Result, from, to int) error {
 	var err error
 	buffer := c.buffer[:0]
 	for i := from; i < to; {

@@ -25,38 +25,35 @@ import (
 
 // session is one logged-in client.
 type session struct {
-	server *Server
-	conn   net.Conn
-	back   *pgproto3.Backend
-	log    *slog.Logger
-
-	user, database string
-	proved         *Proved // nil: her name is proved by the exchange of this connection
-	pid            uint32
-	counted        bool // among the user's connections
-
-	policy   *policy.Policy
+	conn     net.Conn
+	log      *slog.Logger
+	database string
+	proved   *Proved // nil: her name is proved by the exchange of this connection
+	pid      uint32
+	counted  bool // among the user's connections
 	dataset  *policy.Dataset
-	settings *settings.Settings
 	view     *pipeline.Session // of the current policy and settings
 	viewed   uint64
 	last     atomic.Pointer[pipeline.Last] // what dp.last shows
+	wait     waitPoint
 
-	tx         transaction
+	objects
+	handling
+	parsing
+}
+
+// objects are what the client has opened: its transaction, prepared statements and portals, within its user's limits.
+type objects struct {
+	replies
+	server     *Server
+	user       string
+	policy     *policy.Policy
 	statements map[string]*prepared
 	list       []*sandbox.Prepared // what pg_prepared_statements shows
 	listed     bool                // list is up to date
 	portals    map[string]*portal
 	opened     uint64 // portals so far
 	held       int64  // bytes that the session keeps, of its user's
-
-	wait waitPoint
-	peer peer
-	pace *pace // nil: the client has the word
-
-	handling
-	parsing
-	telling
 }
 
 // handling is about the message that is handled.
@@ -146,7 +143,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 
 // answering begins the grid of what a message brings, with the first message after ReadyForQuery. Sync and Flush bring
 // nothing of their own: what they send has waited already where rows were read for it.
-func (c *session) answering(msg pgproto3.FrontendMessage) {
+func (c *objects) answering(msg pgproto3.FrontendMessage) {
 	if c.pace != nil {
 		switch msg.(type) {
 		case *pgproto3.Sync, *pgproto3.Flush:
@@ -159,7 +156,7 @@ func (c *session) answering(msg pgproto3.FrontendMessage) {
 	c.pace.owed = true
 }
 
-func (c *session) idleLimit() time.Duration {
+func (c *replies) idleLimit() time.Duration {
 	if c.tx.block {
 		return c.mannered().idleInBlock
 	}

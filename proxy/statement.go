@@ -25,13 +25,13 @@ func (c *session) check(kind parse.StatementKind) error {
 }
 
 // may refuses what cannot run in the state of the transaction.
-func (c *session) may(kind parse.StatementKind) error {
+func (c *replies) may(kind parse.StatementKind) error {
 	switch kind {
 	case parse.KindCommit, parse.KindRollback, parse.KindRollbackTo:
 		return nil
 	}
 	if c.tx.failed {
-		return errAborted()
+		return pgerror.New("25P02", "current transaction is aborted, commands ignored until end of transaction block")
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (c *session) selectRows(ctx context.Context, stmt parse.Statement, params [
 	}
 	result, err := c.ask(ctx, stmt, params)
 	if errors.Is(err, pipeline.ErrUnknownName) {
-		err = notShown(stmt.Name)
+		err = settings.Unknown(stmt.Name, pipeline.Budget)
 	}
 	if err == nil && !result.Rows.Valid() {
 		err = encoding.ErrMismatch // nothing was released: there is nothing to show
@@ -89,9 +89,6 @@ func (c *session) selectRows(ctx context.Context, stmt parse.Statement, params [
 	}
 	return c.act(ctx, stmt, assigned, result)
 }
-
-// notShown says that SHOW knows no such name.
-func notShown(name string) error { return settings.Unknown(name, pipeline.Budget) }
 
 // assigned are the variables that a SELECT sets, checked before anything is charged.
 func (c *session) assigned(stmt parse.Statement, params []policy.Value) ([]parse.Assignment, *pgerror.Failure) {
@@ -180,7 +177,7 @@ func (c *session) control(k *command) (tag string, err error) {
 }
 
 // modes are those of the transaction that AND CHAIN ends.
-func (c *session) modes(k *command) [][2]string {
+func (c *replies) modes(k *command) [][2]string {
 	if !k.chain {
 		return nil
 	}
@@ -188,7 +185,7 @@ func (c *session) modes(k *command) [][2]string {
 }
 
 // chain begins the next transaction of AND CHAIN, with the modes of the last.
-func (c *session) chain(k *command, modes [][2]string) error {
+func (c *replies) chain(k *command, modes [][2]string) error {
 	if !k.chain {
 		return nil
 	}
@@ -268,7 +265,7 @@ func (c *session) discard(what string) (string, error) {
 }
 
 // deallocate drops statements, those of the extended protocol as well.
-func (c *session) deallocate(name string) (string, error) {
+func (c *objects) deallocate(name string) (string, error) {
 	if name == "" {
 		c.dropStatements()
 		return "DEALLOCATE ALL", nil
@@ -288,7 +285,7 @@ func missingStatement(name string) *pgerror.Failure {
 }
 
 // show answers SHOW of a variable, or of all.
-func (c *session) show(k *command) (pipeline.Result, error) {
+func (c *replies) show(k *command) (pipeline.Result, error) {
 	columns := showColumns(k)
 	var data [][]policy.Value
 	if k.name == "" {

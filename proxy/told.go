@@ -10,13 +10,20 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
 // What a client is told: answers and errors in her charset, the variables that she follows, and that the next query may
 // come.
 
-// telling is what the client was told last, and what is used again for telling her more.
-type telling struct {
+// replies is the connection as replies are written to it: the client's settings, what was sent last, and what is used
+// again for the next reply.
+type replies struct {
+	back      *pgproto3.Backend
+	settings  *settings.Settings
+	tx        transaction
+	peer      peer
+	pace      *pace // nil while the client has the word
 	manner    manner
 	reported  map[string]string // values of reported variables that the client knows
 	seen      uint64            // settings epoch of reported
@@ -37,7 +44,7 @@ type manner struct {
 	style       encoding.Style
 }
 
-func (c *session) mannered() *manner {
+func (c *replies) mannered() *manner {
 	if epoch := c.settings.Epoch(); c.manner.epoch != epoch {
 		set := encoding.CharsetOf(c.settings.Value("client_encoding"))
 		c.manner = manner{epoch: epoch, charset: set, idle: c.settings.Milliseconds("idle_session_timeout"), idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
@@ -68,7 +75,7 @@ func (c *session) asked(f *pgerror.Failure) *pgerror.Failure {
 }
 
 // charset is the session's own.
-func (c *session) charset() *encoding.Charset {
+func (c *replies) charset() *encoding.Charset {
 	if c.settings == nil {
 		return nil // not logged in
 	}
@@ -76,9 +83,9 @@ func (c *session) charset() *encoding.Charset {
 }
 
 // send sends a message that has text.
-func (c *session) send(msg pgproto3.BackendMessage) { c.back.Send(c.charset().Said(msg)) }
+func (c *replies) send(msg pgproto3.BackendMessage) { c.back.Send(c.charset().Said(msg)) }
 
-func (c *session) flush() error {
+func (c *replies) flush() error {
 	c.pace.hold()
 	if c.back.Flush() != nil {
 		return login.ErrSilent
@@ -87,7 +94,7 @@ func (c *session) flush() error {
 }
 
 // flushPart sends a part of a long answer, unless a cancel request ended the wait for it.
-func (c *session) flushPart(ctx context.Context) error {
+func (c *replies) flushPart(ctx context.Context) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -98,7 +105,7 @@ func (c *session) flushPart(ctx context.Context) error {
 }
 
 // ready tells the client that the next query may come.
-func (c *session) ready() error {
+func (c *replies) ready() error {
 	c.report()
 	c.back.Send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
 	c.pace.hold()
@@ -109,7 +116,7 @@ func (c *session) ready() error {
 }
 
 // report sends the variables that clients follow, where they changed.
-func (c *session) report() {
+func (c *replies) report() {
 	if c.reported != nil && c.seen == c.settings.Epoch() {
 		return
 	}
@@ -128,7 +135,7 @@ func (c *session) report() {
 }
 
 // notify sends a notice, unless the client wants to hear less.
-func (c *session) notify(n pipeline.Notice) {
+func (c *replies) notify(n pipeline.Notice) {
 	if loudness(n.Severity) < c.mannered().loud {
 		return
 	}

@@ -35,10 +35,6 @@ func (t *transaction) status() byte {
 	return 'T'
 }
 
-func errAborted() *pgerror.Failure {
-	return pgerror.New("25P02", "current transaction is aborted, commands ignored until end of transaction block")
-}
-
 // enter marks the start of a statement.
 func (t *transaction) enter(s *settings.Settings) {
 	if !t.block && !t.implicit {
@@ -91,10 +87,10 @@ func outsideBlock(command string) error {
 }
 
 // enter marks the start of a statement.
-func (c *session) enter() { c.tx.enter(c.settings) }
+func (c *replies) enter() { c.tx.enter(c.settings) }
 
 // abort is what an error does to the transaction.
-func (c *session) abort() {
+func (c *objects) abort() {
 	switch {
 	case c.tx.block && c.tx.failed:
 	case c.tx.block:
@@ -112,7 +108,7 @@ func (c *session) abort() {
 
 // endPortals closes what ends with a transaction: all portals but the cursors WITH HOLD, and of these the ones that it
 // opened, unless it commits.
-func (c *session) endPortals(commit bool) {
+func (c *objects) endPortals(commit bool) {
 	for name, p := range c.portals {
 		if !p.hold || p.fresh && !commit {
 			c.closePortal(name)
@@ -123,7 +119,7 @@ func (c *session) endPortals(commit bool) {
 }
 
 // endImplicit commits what ran outside a block.
-func (c *session) endImplicit() {
+func (c *objects) endImplicit() {
 	if c.tx.block {
 		return
 	}
@@ -133,13 +129,13 @@ func (c *session) endImplicit() {
 }
 
 // finish ends the block or implicit transaction.
-func (c *session) finish(commit bool) {
+func (c *objects) finish(commit bool) {
 	c.dropSavepoints(0)
 	c.tx.end(c.settings, commit)
 	c.endPortals(commit)
 }
 
-func (c *session) begin(characteristics [][2]string) error {
+func (c *replies) begin(characteristics [][2]string) error {
 	if c.tx.block {
 		c.notify(warning("25001", "there is already a transaction in progress"))
 	}
@@ -147,7 +143,7 @@ func (c *session) begin(characteristics [][2]string) error {
 }
 
 // commit returns the tag of COMMIT: in a failed block it is a ROLLBACK.
-func (c *session) commit() string {
+func (c *objects) commit() string {
 	if !c.tx.block {
 		c.notify(warning("25P01", "there is no transaction in progress"))
 	}
@@ -159,14 +155,14 @@ func (c *session) commit() string {
 	return "COMMIT"
 }
 
-func (c *session) rollback() {
+func (c *objects) rollback() {
 	if !c.tx.block {
 		c.notify(warning("25P01", "there is no transaction in progress"))
 	}
 	c.finish(false)
 }
 
-func (c *session) savepoint(name string) error {
+func (c *objects) savepoint(name string) error {
 	if !c.tx.block {
 		return outsideBlock("SAVEPOINT")
 	}
@@ -192,7 +188,7 @@ const (
 )
 
 // dropSavepoints forgets those from an index on.
-func (c *session) dropSavepoints(from int) {
+func (c *objects) dropSavepoints(from int) {
 	for _, s := range c.tx.savepoints[from:] {
 		c.forget(s.kept)
 	}
@@ -200,7 +196,7 @@ func (c *session) dropSavepoints(from int) {
 	c.tx.savepoints = c.tx.savepoints[:from]
 }
 
-func (c *session) releaseSavepoint(name string) error {
+func (c *objects) releaseSavepoint(name string) error {
 	at, err := c.tx.find(name, "RELEASE SAVEPOINT")
 	if err != nil {
 		return err
@@ -210,7 +206,7 @@ func (c *session) releaseSavepoint(name string) error {
 }
 
 // rollbackTo goes back to a savepoint, which stays. A charge made since stays as well.
-func (c *session) rollbackTo(name string) error {
+func (c *objects) rollbackTo(name string) error {
 	at, err := c.tx.find(name, "ROLLBACK TO SAVEPOINT")
 	if err != nil {
 		return err

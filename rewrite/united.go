@@ -19,7 +19,8 @@ func (w *writer) united(d *derived.United) string {
 			w.fail("a branch of other columns than its union's")
 			return "()"
 		}
-		items := w.items(a, func(i int) string { return a.unitedValue(branch.Values[i], w.table.Columns[i]) }, func(i int) string { return a.useKey(branch.Keys[i]) })
+		value := func(i int) string { return a.unitedValue(branch.Values[i], w.table.Columns[i]) }
+		items := w.items(a, value, func(i int) string { return a.useKey(branch.Keys[i]) })
 		conditions := a.conditions(branch.Where)
 		parts = append(parts, "SELECT "+strings.Join(items, ", ")+"\n  FROM "+a.input()+where("  ", conditions))
 	}

@@ -272,7 +272,7 @@ var Faults = []Fault{
 	{"where chain 0 ends is presumed and not asked", "ledger/postgres/sql.go", "WHERE head = 0 AND seq = $1 AND hash = $2", "WHERE head = 0 AND seq >= $1 AND $2::bytea = $2", "ledger.TestPresumedEnds", false},
 	{"a batch that presumes passes by who waits for the head", "ledger/postgres/sql.go", "WHERE pg_catalog.pg_try_advisory_xact_lock($6 + head) OFFSET 0) AS n", "WHERE $6::bigint = $6 OFFSET 0) AS n", "ledger.TestPresumedEnds", false},
 	{"what a lost connection had sent may begin once it was looked for", "ledger/postgres/sql.go", "pg_catalog.pg_advisory_lock($1, $2), pg_catalog.pg_advisory_lock_shared($1, $2), pg_catalog.pg_advisory_unlock($1, $2)", "pg_catalog.pg_advisory_lock_shared($1, $2)", "ledger.TestReconnectsAfterTheLostOne", false},
-	{"a proxy does not follow the others", "ledger/shared.go", "if !f.shared() || f.opts.ReadOnly {", "if f.shared() || f.opts.ReadOnly {", "ledger.TestT23Histories", false},
+	{"a proxy does not follow the others", "ledger/shared.go", "if !f.Shared() || f.opts.ReadOnly {", "if f.Shared() || f.opts.ReadOnly {", "ledger.TestT23Histories", false},
 	{"a commit of which nothing is known is taken for done", "ledger/writer.go", "if f.confirm(unknown) {", "if f.confirm(unknown) || true {", "ledger.TestT31UnknownCommit", false},
 	{"the chain's hashes are not verified", "ledger/chain/links.go", "case r.Link(l.before(chain)) != r.Hash:", "case r.Link(l.before(chain)) != r.Hash && r.Seq < 0:", "ledger.TestTamperingIsFound", false},
 	{"a dataset's rows do not say which terms they were written under", "ledger/chain/links.go", "		e.Digest(l.heads[0].Hash)\n", "", "ledger/chain.TestLinksMissNothing", false},

@@ -156,7 +156,7 @@ func readsAround(sel *pg.SelectStmt, around *Rows) (reads bool) {
 }
 
 // comparedWithEach is x op ANY (…) or x op ALL (…) over values.
-func (b *Binder) comparedWithEach(s *pg.SubLink, t *semantics.Translator, subject *semantics.Expr, list []*semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+func (b *noting) comparedWithEach(s *pg.SubLink, t *semantics.Translator, subject *semantics.Expr, list []*semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	pos, all := int(s.Location), s.SubLinkType == pg.SubLinkType_ALL_SUBLINK
 	if list = different(list); len(list) == 0 {
 		return semantics.ConstantExpr(all, policy.Bool, pos), nil
@@ -191,7 +191,7 @@ func (b *Binder) comparedWithEach(s *pg.SubLink, t *semantics.Translator, subjec
 }
 
 // alone is a sub-query as a statement of its own: with the WITH queries that it names, and those that these name.
-func (b *Binder) alone(sel *pg.SelectStmt, scope *Scope, pos int) (*pg.SelectStmt, *refuse.Refusal) {
+func (b *noting) alone(sel *pg.SelectStmt, scope *Scope, pos int) (*pg.SelectStmt, *refuse.Refusal) {
 	var needed []*pg.Node
 	recursive := false
 	named := map[string]bool{}

@@ -27,20 +27,23 @@ import (
 
 // Binder binds the rows that the SELECTs of one statement read.
 type Binder struct {
-	Context   reuse.Context
-	Text      string         // the statement
-	Top       *pg.SelectStmt // its tree
-	Inside    bool           // its answer stands in a condition on private rows: no rows are made up for it, nor left out (privacy rule 15)
-	Env       scalar.Env
-	Params    *semantics.Parameters
-	Given     []string        // as in plans.Outer
-	Notes     semantics.Notes // of conditions below a join
+	Context reuse.Context
+	Text    string         // the statement
+	Top     *pg.SelectStmt // its tree
+	Inside  bool           // its answer stands in a condition on private rows: no rows are made up for it, nor left out (privacy rule 15)
+	Env     scalar.Env
+	Params  *semantics.Parameters
+	Given   []string // as in plans.Outer
+	noting
 	Open      *discovery.Keys // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
 	Inner     Answering       // what a sub-query came to that is answered first; nil means none is
 	exploring int             // above 0: what is translated is perhaps not below the boundary
 	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
 }
+
+// noting is what is noted of conditions below a join.
+type noting struct{ Notes semantics.Notes }
 
 // Answering tells what a sub-query came to, or what stands for it until it is answered. Of one that is only explored it
 // tells what is known: nil, nil.

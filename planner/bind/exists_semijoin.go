@@ -21,7 +21,7 @@ import (
 
 // aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
 // not. Nil, nil means the node says nothing of keys.
-func (b *Binder) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+func (b *noting) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	pos := ast.Location(n)
 	if l, k := equalKeys(n, r, r); l != nil {
 		if !r.areEqual(l, k) {
@@ -49,7 +49,7 @@ func (b *Binder) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 
 // keyIsNull asks of a key that is not the unit's, and is never shown, whether a row has one: payment_method_id IS NULL.
 // Nil: the node asks something else.
-func (b *Binder) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+func (b *noting) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	test := n.GetNullTest()
 	if test == nil || r.MeetsList() {
 		return nil, nil
@@ -153,7 +153,7 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 }
 
 // unlessNull is false or true as a condition on a key says, and NULL where the key is, in which the condition is false.
-func (b *Binder) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
+func (b *noting) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
 	there := r.Present(k, pos)
 	if !r.KeyColumn(k).Unit {
 		there = b.Known(r, k, pos)
@@ -175,7 +175,7 @@ func (b *Binder) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos i
 // SaysPartner says of a key on the right of an outer join, which is taken to be NULL just where a row has no partner,
 // that it is: the unit's is so, and one that the join equates. Of another, a payment's card, rows that have a partner
 // may lack it too.
-func (b *Binder) SaysPartner(r *Rows, k *linear.Key) {
+func (b *noting) SaysPartner(r *Rows, k *linear.Key) {
 	if k.Present > 0 && !r.KeyColumn(k).Unit && !slices.ContainsFunc(r.equal, func(e [2]int) bool { return e[0] == k.At || e[1] == k.At }) {
 		b.Notes.Add(k.Name + " is taken to be NULL where a row has no partner, and nowhere else")
 	}
@@ -183,7 +183,7 @@ func (b *Binder) SaysPartner(r *Rows, k *linear.Key) {
 
 // Known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row
 // itself. A row that names no unit meets none, which is said.
-func (b *Binder) Known(r *Rows, k *linear.Key, pos int) *semantics.Expr {
+func (b *noting) Known(r *Rows, k *linear.Key, pos int) *semantics.Expr {
 	if derived.NullableUnit(r.Table) {
 		b.Notes.Add("in rows of " + r.Table.Name + " that name no " + r.Table.Dataset.Unit.Name + " " + k.Name + " is taken to be NULL")
 	}

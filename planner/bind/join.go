@@ -244,7 +244,7 @@ func equate(left, right *Rows, j joining) (units [][2]*linear.Key, on []equation
 // rentals r ON r.rental_id = p.rental_id it is all of them as long as customers pay for their own rentals, which no
 // constraint says. Equating the unit with what is none, or nothing at all, joins other rows than those of one unit by
 // its very words, and is refused.
-func (b *Binder) alongUnit(on []equation, l, r *Rows, pos int) *refuse.Refusal {
+func (b *noting) alongUnit(on []equation, l, r *Rows, pos int) *refuse.Refusal {
 	left, right := l.Table, r.Table
 	equal := equals(left, right, on)
 	b.LeavesOut(left, "rows are put together")
@@ -263,7 +263,7 @@ func (b *Binder) alongUnit(on []equation, l, r *Rows, pos int) *refuse.Refusal {
 
 // LeavesOut says of rows that name no unit, and count each (null_unit: each), that they are not there where units are
 // looked at.
-func (b *Binder) LeavesOut(t *policy.Table, where string) {
+func (b *noting) LeavesOut(t *policy.Table, where string) {
 	if derived.NullableUnit(t) {
 		b.Notes.Add("rows of " + t.Name + " that name no " + t.Dataset.Unit.Name + " are left out where " + where)
 	}

@@ -113,7 +113,7 @@ type alternative struct {
 }
 
 // goalOf is what the sources are asked for a question.
-func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) *goal {
+func (ch *Weigher) goalOf(s *linear.Query, share privacy.Cost) *goal {
 	q := &goal{Query: s, share: share, kind: counts}
 	var err error
 	switch asked := s.Asked.(type) {
@@ -180,12 +180,12 @@ const (
 // asExact reports whether a path, of some expected squared error, is as exact as counting afresh for the question's
 // share. It is what everything is held against that may be read or bought in place of that count, so that more ε never
 // widens a bar (docs/adr/0189).
-func (ch *Optimizer) asExact(q *goal, w *Path, variance float64) bool {
+func (ch *Weigher) asExact(q *goal, w *Path, variance float64) bool {
 	return ch.noWider(q, w, variance, q.fresh)
 }
 
 // noWider reports whether a path is as exact as the question counted by itself with some noise.
-func (ch *Optimizer) noWider(q *goal, w *Path, variance float64, alone mechanisms.Spec) bool {
+func (ch *Weigher) noWider(q *goal, w *Path, variance float64, alone mechanisms.Spec) bool {
 	switch ratio := variance / ch.each(q.Query, alone); {
 	case ratio > otherTails:
 		return false
@@ -202,10 +202,10 @@ func Preferred(m *plans.Measure, set plans.Settings) bool {
 	return m.Kind == "keys" || m.Shared && m.Declared == nil || m.Declared != nil && m.Declared.Insist || set.Release && reuse.IsRelease(m)
 }
 
-func (ch *Optimizer) preferred(m *plans.Measure) bool { return Preferred(m, ch.Context.Settings) }
+func (ch *Weigher) preferred(m *plans.Measure) bool { return Preferred(m, ch.Context.Settings) }
 
 // heldNearer is what she holds that is more exact than a path that is preferred to a fresh count; nil means nothing is.
-func (ch *Optimizer) heldNearer(q *goal, c *alternative) *alternative {
+func (ch *Weigher) heldNearer(q *goal, c *alternative) *alternative {
 	var best *alternative
 	for i := range q.held {
 		if h := &q.held[i]; h.not == lessExact && h.variance < c.variance && !ch.asExact(q, c.path, c.variance) && (best == nil || h.variance < best.variance) {
@@ -227,7 +227,7 @@ func least(list []alternative) *alternative {
 }
 
 // freshly counts afresh.
-func (ch *Optimizer) freshly(q *goal) []alternative {
+func (ch *Weigher) freshly(q *goal) []alternative {
 	w := &Path{Measure: q.own, Reading: reuse.OwnReading(q.Query)}
 	w.Measure.Spec, w.Measure.Cost, w.Measure.Why = q.fresh, q.share, "no release that you have paid for answers it as exactly"
 	if q.Marginals != nil {
@@ -237,7 +237,7 @@ func (ch *Optimizer) freshly(q *goal) []alternative {
 }
 
 // off is the largest expected error over the rows that a path reads.
-func (ch *Optimizer) off(w *Path) mechanisms.Error {
+func (ch *Weigher) off(w *Path) mechanisms.Error {
 	var most mechanisms.Error
 	if w.Reading == nil || mechanisms.Is[*mechanisms.Choice](w.Measure.Spec) {
 		return most
@@ -255,7 +255,7 @@ func (ch *Optimizer) off(w *Path) mechanisms.Error {
 }
 
 // worst is the largest expected squared error over the rows of a reading.
-func (ch *Optimizer) worst(spec mechanisms.Spec, r *reuse.Reading) float64 {
+func (ch *Weigher) worst(spec mechanisms.Spec, r *reuse.Reading) float64 {
 	most := 0.0
 	for c := range r.Spans {
 		if _, variance := plans.WorstRow(spec, r.Looked(c), ch.Context.Settings.Confidence); variance > most {
@@ -266,7 +266,7 @@ func (ch *Optimizer) worst(spec mechanisms.Spec, r *reuse.Reading) float64 {
 }
 
 // exactEnough reports whether a release held is at least as exact as a fresh one, counter by counter.
-func (ch *Optimizer) exactEnough(s *linear.Query, held, fresh mechanisms.Spec) bool {
+func (ch *Weigher) exactEnough(s *linear.Query, held, fresh mechanisms.Spec) bool {
 	for c := range fresh.Counters {
 		if ch.each(s, held.Only(c)) > ch.each(s, fresh.Only(c)) {
 			return false

@@ -116,7 +116,7 @@ func (c alternative) named(source string) string {
 }
 
 // whyNot says why a path was not taken.
-func (ch *Optimizer) whyNot(c alternative, taken *Path, off, least mechanisms.Error, q *goal) string {
+func (ch *Weigher) whyNot(c alternative, taken *Path, off, least mechanisms.Error, q *goal) string {
 	switch m := c.path.Measure; {
 	case c.not != "":
 		return c.not

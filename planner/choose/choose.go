@@ -37,10 +37,13 @@ type Path struct {
 	name      string                   // of the source that it comes from
 }
 
+// Weigher compares paths by their costs and expected errors.
+type Weigher struct{ Context reuse.Context }
+
 // Optimizer finds the path of each question. What it looks at is public: the policy, the session's settings, what the
 // analyst has paid for, and expected errors.
 type Optimizer struct {
-	Context  reuse.Context
+	Weigher
 	Now      func() time.Time // the plan's time; asking for it is noted
 	Views    map[*policy.Table]*reuse.Views
 	Open     *discovery.Keys
@@ -159,12 +162,12 @@ func (ch *Optimizer) Share(k int) privacy.Cost {
 }
 
 // variance is the expected squared error of a count of one cell.
-func (ch *Optimizer) variance(spec mechanisms.Spec) float64 {
+func (ch *Weigher) variance(spec mechanisms.Spec) float64 {
 	return spec.Error(predicate.One(0), ch.Context.Settings.Confidence).Variance
 }
 
 // each is the expected squared error of a cell of a question's own measure, or of the worst row of its marginals.
-func (ch *Optimizer) each(s *linear.Query, spec mechanisms.Spec) float64 {
+func (ch *Weigher) each(s *linear.Query, spec mechanisms.Spec) float64 {
 	if s.Marginals == nil {
 		return ch.variance(spec)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // widestMixed is the largest half-width over the values of a counter that are read from several releases.
-func (ch *Optimizer) widestMixed(n *need, m *reuse.Combination, c int) int64 {
+func (ch *Weigher) widestMixed(n *need, m *reuse.Combination, c int) int64 {
 	lists := slices.Clone(n.lists[c])
 	if n.each[c] {
 		for cell := range n.Cells {
@@ -30,7 +30,7 @@ func (ch *Optimizer) widestMixed(n *need, m *reuse.Combination, c int) int64 {
 
 // varianceWithin is the variance that a value may have to be within dp.max_error: of the noises that there are, at the
 // confidence, the one whose sums reach furthest for their deviation is the discrete Laplace's alone.
-func (ch *Optimizer) varianceWithin(bound int64) float64 {
+func (ch *Weigher) varianceWithin(bound int64) float64 {
 	reach := max(-math.Log(1-ch.Context.Settings.Confidence.Float())/math.Sqrt2, math.Sqrt2*math.Erfinv(ch.Context.Settings.Confidence.Float()))
 	return math.Pow((float64(bound)+.5)/reach, 2)
 }

@@ -55,7 +55,7 @@ func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []in
 		sub.Counters = append(sub.Counters, linear.Counter{Where: where})
 	}
 	if sub.Table = derived.NewPerUnit(u); sub.Table == nil {
-		return nil, bind.WideAggregate.At(v.positionOf(q))
+		return nil, bind.WideAggregate.At((&linear.Solver{Query: &linear.Query{Question: q}}).PositionOfKeys())
 	}
 	a, refusal := v.better(sub)
 	if refusal != nil {
@@ -79,10 +79,6 @@ func (v *LeafPlanner) better(q *linear.Question) (*Request, *refuse.Refusal) {
 		return split, nil
 	}
 	return a, nil
-}
-
-func (v *LeafPlanner) positionOf(q *linear.Question) int {
-	return (&linear.Solver{Query: &linear.Query{Question: q}}).PositionOfKeys()
 }
 
 // unitKey puts the cells of a column into classes on which all keys over it are the same.

@@ -34,7 +34,7 @@ func (ch *Optimizer) offered(q *goal) []alternative {
 // judged says whether a release on offer may be bought for a question: one that costs no more than the question may,
 // and that is as exact as counting afresh or that somebody has said is wanted. Of what is dearer and more exact than
 // what she gets now, it says how she gets it.
-func (ch *Optimizer) judged(q *goal, c *alternative) {
+func (ch *Weigher) judged(q *goal, c *alternative) {
 	r := c.path.Measure.Declared
 	switch priced := (privacy.Cost{Epsilon: r.Cost.Epsilon, Rho: r.Cost.Rho}); { // δ is the budget's alone
 	case !priced.Fits(q.share):

@@ -80,7 +80,7 @@ func (ch *Optimizer) aloneIn(t *policy.Table, list []alternative) bool {
 
 // oldestEnough is the age of the oldest of what is held that is as exact as asked; MaxInt: there is none, or all is to
 // be listed. No combination with anything younger is taken then (settled).
-func (ch *Optimizer) oldestEnough(list []alternative) int {
+func (ch *Weigher) oldestEnough(list []alternative) int {
 	oldest := math.MaxInt
 	for _, c := range list {
 		if c.enough && !ch.Context.Alternatives {

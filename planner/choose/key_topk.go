@@ -25,7 +25,7 @@ func (lp *LeafPlan) topOf(a *Request) int {
 }
 
 // topKeys chooses the first keys where she has paid for that, or where it is expected to be nearer than fresh counts.
-func (ch *Optimizer) topKeys(q *goal) []alternative {
+func (ch *Weigher) topKeys(q *goal) []alternative {
 	first := q.Counted().First
 	if first == 0 || q.taken == nil {
 		return nil
@@ -69,6 +69,6 @@ func countsServe(w *Path) string {
 }
 
 // eachOf is the confidence that each of some values needs for all to hold together.
-func (ch *Optimizer) eachOf(values int) (mechanisms.Confidence, error) {
+func (ch *Weigher) eachOf(values int) (mechanisms.Confidence, error) {
 	return mechanisms.NewConfidence(1 - (1-ch.Context.Settings.Confidence.Float())/float64(values))
 }

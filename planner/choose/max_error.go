@@ -41,17 +41,17 @@ func (ch *Optimizer) Tellable(questions []*linear.Question) *refuse.Refusal {
 }
 
 // most is dp.max_error as it was written.
-func (ch *Optimizer) most() string {
+func (ch *Weigher) most() string {
 	return strconv.FormatFloat(ch.Context.Settings.MaxError, 'f', -1, 64)
 }
 
 // aim writes what is asked for.
-func (ch *Optimizer) aim() string {
+func (ch *Weigher) aim() string {
 	return "±" + ch.most() + " at " + strconv.FormatFloat(100*ch.Context.Settings.Confidence.Float(), 'g', 10, 64) + " %"
 }
 
 // bound is how far the whole numbers of a measured counter may be off.
-func (ch *Optimizer) bound(s *linear.Query, counter int) int64 {
+func (ch *Weigher) bound(s *linear.Query, counter int) int64 {
 	most, ok := new(big.Rat).SetString(ch.most())
 	if !ok {
 		return 0
@@ -139,7 +139,7 @@ func (n *need) rows(c int, r *reuse.Reading) [][]mechanisms.Span {
 }
 
 // within reports whether every value, read so, is expected to be as exact as asked.
-func (ch *Optimizer) within(n *need, spec mechanisms.Spec, r *reuse.Reading) bool {
+func (ch *Weigher) within(n *need, spec mechanisms.Spec, r *reuse.Reading) bool {
 	for c := range n.Counts {
 		if n.most[c] > 0 && r.Mix != nil {
 			if ch.widestMixed(n, r.Mix, c) > ch.bound(n.Query, c) {
@@ -159,7 +159,7 @@ const maxWidths = 8
 
 // allWithin reports whether the half-widths over the rows of a count are within a bound. A cost is sought by halving,
 // some hundred of them: where one row is off by more, the others are not looked at.
-func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, bound int64) bool {
+func (ch *Weigher) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, bound int64) bool {
 	type looked struct {
 		row      int
 		variance float64
@@ -193,7 +193,7 @@ func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, b
 }
 
 // Least is the least cost at which enough holds, which must hold of each dearer one; false means of none.
-func (ch *Optimizer) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
+func (ch *Weigher) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
 	of, most := ch.costOf, int64(1e12)
 	if ch.Context.Accountant() == privacy.ZCDP {
 		most = 1e18
@@ -218,7 +218,7 @@ func (ch *Optimizer) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) 
 
 // exactCount counts a question afresh at the least cost for its bounds, with the rows around its own where that is
 // free.
-func (ch *Optimizer) exactCount(q *goal) []alternative {
+func (ch *Weigher) exactCount(q *goal) []alternative {
 	n := q.need
 	if q.released {
 		return nil
@@ -245,7 +245,7 @@ func (ch *Optimizer) exactCount(q *goal) []alternative {
 }
 
 // leastCounts is for counts, all with one noise.
-func (ch *Optimizer) leastCounts(n *need) (mechanisms.Spec, privacy.Cost, bool) {
+func (ch *Weigher) leastCounts(n *need) (mechanisms.Spec, privacy.Cost, bool) {
 	bound, cells := ch.bound(n.Query, 0), []mechanisms.Span{{From: 0, To: slices.Max(n.most)}}
 	cost, ok := ch.Least(func(c privacy.Cost) bool {
 		spec, err := n.Fresh(c)
@@ -256,7 +256,7 @@ func (ch *Optimizer) leastCounts(n *need) (mechanisms.Spec, privacy.Cost, bool) 
 }
 
 // leastSums is for counters that have a noise each, so a cost each.
-func (ch *Optimizer) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost, ok bool) {
+func (ch *Weigher) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost, ok bool) {
 	counters := linear.CountersOf(n.Summed())
 	costs := make([]privacy.Cost, len(counters))
 	for c := range counters {

@@ -118,7 +118,7 @@ const maxTogether = 10
 
 // cheapest is the paths that cost least together, and what they do: some declared releases, each of which answers what
 // it can, and fresh counts for the rest. All choices of releases are looked at.
-func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cost) {
+func (ch *Weigher) cheapest(open []*purchase) (best []*Path, least privacy.Cost) {
 	var releases []*policy.Release
 	for _, p := range open {
 		for _, w := range p.declared {
@@ -138,7 +138,7 @@ func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cos
 
 // with is the paths with some of the releases: each question from one of them, from what is counted for another
 // question, or counted by itself; false means one has no path.
-func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int) (paths []*Path, cost privacy.Cost, ok bool) {
+func (ch *Weigher) with(open []*purchase, releases []*policy.Release, some int) (paths []*Path, cost privacy.Cost, ok bool) {
 	bought := map[*policy.Release]*plans.Measure{}
 	paths = make([]*Path, len(open))
 	for i, p := range open {
@@ -177,7 +177,7 @@ func (p *purchase) from(releases []*policy.Release, some int) *Path {
 }
 
 // besides reads a question from what is counted for another one, where that is exact enough.
-func (ch *Optimizer) besides(p *purchase, paths []*Path) *Path {
+func (ch *Weigher) besides(p *purchase, paths []*Path) *Path {
 	for _, have := range paths {
 		if have.counts == nil || have.Measure.Held || have.Measure.Shared || have.counts.Table != p.Table {
 			continue
@@ -191,7 +191,7 @@ func (ch *Optimizer) besides(p *purchase, paths []*Path) *Path {
 
 // alone is what the question costs without a declared release, for the order in which they are looked at: what is
 // counted for a dear one may do for a cheap one.
-func (ch *Optimizer) alone(p *purchase) int64 {
+func (ch *Weigher) alone(p *purchase) int64 {
 	if p.fresh == nil {
 		return 0
 	}
@@ -200,7 +200,7 @@ func (ch *Optimizer) alone(p *purchase) int64 {
 
 // sizeOf is a cost in the unit that is priced in. Where that is ρ, ε are what they come to; where it is ε, what was
 // paid in ρ is nothing.
-func (ch *Optimizer) sizeOf(c privacy.Cost) int64 {
+func (ch *Weigher) sizeOf(c privacy.Cost) int64 {
 	if ch.Context.Accountant() == privacy.ZCDP {
 		return c.Rho.Pico() + min(c.Epsilon.Rho().Pico(), 1e18)
 	}
@@ -258,7 +258,7 @@ func exactHeld(find func(*Optimizer, *goal) []alternative) func(*Optimizer, *goa
 }
 
 // inexact is why a path is not taken for the error that is asked for.
-func (ch *Optimizer) inexact() string { return "not exact enough for " + ch.aim() }
+func (ch *Weigher) inexact() string { return "not exact enough for " + ch.aim() }
 
 // exactDeclared finds the policy's releases that are exact enough, whatever they cost.
 func (ch *Optimizer) exactDeclared(q *goal) []alternative {

@@ -56,7 +56,7 @@ func (ch *Optimizer) lookForSessions(q *goal) (list []*onlinePath) {
 }
 
 // holdingOf is the session that she has paid for last.
-func (ch *Optimizer) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok bool) {
+func (ch *Weigher) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok bool) {
 	if ch.Context.Holdings == nil || o.Drawn {
 		return reuse.Holding{}, false
 	}
@@ -69,7 +69,7 @@ func (ch *Optimizer) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok 
 }
 
 // left is how many updates a held session, or yes answers a run of alarms, has left.
-func (ch *Optimizer) left(h reuse.Holding) int {
+func (ch *Weigher) left(h reuse.Holding) int {
 	if o, ok := h.Spec.Kind.(*mechanisms.Online); ok && ch.Context.Left == nil {
 		return o.Updates
 	}

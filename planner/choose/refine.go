@@ -34,7 +34,7 @@ func (c alternative) refinement(level privacy.Epsilon) *Path {
 
 // refined refines what is held and less exact than a fresh count for the share, where that makes it as exact: of
 // several the cheapest. The sources before it have listed what is held.
-func (ch *Optimizer) refined(q *goal) []alternative {
+func (ch *Weigher) refined(q *goal) []alternative {
 	if ch.Context.Dataset.Accountant != privacy.Pure {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (ch *Optimizer) refined(q *goal) []alternative {
 
 // exactRefined refines what is held to the least level that is exact enough. The sources of what is held have listed
 // it.
-func (ch *Optimizer) exactRefined(q *goal) []alternative {
+func (ch *Weigher) exactRefined(q *goal) []alternative {
 	if ch.Context.Dataset.Accountant != privacy.Pure {
 		return nil
 	}

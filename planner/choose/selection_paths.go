@@ -15,10 +15,10 @@ import (
 // nearer, or is made by the exponential mechanism. All that is looked at is public.
 
 // chosenBefore is the same choice, asked before.
-func (ch *Optimizer) chosenBefore(q *goal) []alternative { return ch.sameChoice(q.own, q.fresh, nil) }
+func (ch *Weigher) chosenBefore(q *goal) []alternative { return ch.sameChoice(q.own, q.fresh, nil) }
 
 // chosen is the choice itself.
-func (ch *Optimizer) chosen(q *goal) []alternative {
+func (ch *Weigher) chosen(q *goal) []alternative {
 	w := &Path{Measure: q.own}
 	w.Measure.Spec, w.Measure.Cost = q.fresh, q.share
 	w.Measure.Why = "no release that you have paid for tells it, and it is expected to be nearer than counts at this price"
@@ -26,7 +26,7 @@ func (ch *Optimizer) chosen(q *goal) []alternative {
 }
 
 // sameChoice finds the same choice among what she has paid for, at least as exact as asked now.
-func (ch *Optimizer) sameChoice(own *plans.Measure, fresh mechanisms.Spec, of *linear.TopK) []alternative {
+func (ch *Weigher) sameChoice(own *plans.Measure, fresh mechanisms.Spec, of *linear.TopK) []alternative {
 	if ch.Context.Holdings == nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (ch *Optimizer) chosenFromCounts(q *goal) []alternative {
 
 // ownPrefixes turns a range release of the argument into one that is best for prefixes, where quantiles read from it
 // are expected to be nearer than the choice. It is no release by name: she has not asked for one.
-func (ch *Optimizer) ownPrefixes(s *linear.Query, w *Path, fresh mechanisms.Spec, share privacy.Cost) []alternative {
+func (ch *Weigher) ownPrefixes(s *linear.Query, w *Path, fresh mechanisms.Spec, share privacy.Cost) []alternative {
 	spec, err := mechanisms.RangesFor(mechanisms.AllPrefixes, w.Measure.Spec.Cells, w.Measure.Contribution(), share)
 	if err != nil || !ch.nearer(s, fresh, ch.prefixVariance(s, spec, w.Reading)) {
 		return nil
@@ -141,14 +141,14 @@ func (ch *Optimizer) chosenFromDeclared(q *goal) (list []alternative) {
 
 // asNear reports whether a choice that is read from counts is expected to be as near as the choice itself, or is a
 // quantile within a smaller error of rank.
-func (ch *Optimizer) asNear(q *goal, w *Path, variance float64) bool {
+func (ch *Weigher) asNear(q *goal, w *Path, variance float64) bool {
 	confidence := ch.Context.Settings.Confidence
 	return ch.nearer(q.Query, q.fresh, variance) || q.Chosen().Kind == mechanisms.Quantiles && rankOf(q.Query, w, confidence) <= q.fresh.RankError(confidence)
 }
 
 // nearer reports whether reading from counts, whose sums have such a variance, is expected to be nearer than the
 // choice.
-func (ch *Optimizer) nearer(s *linear.Query, fresh mechanisms.Spec, variance float64) bool {
+func (ch *Weigher) nearer(s *linear.Query, fresh mechanisms.Spec, variance float64) bool {
 	if s.Chosen().Kind != mechanisms.Quantiles {
 		cells := 1 + len(s.Chosen().Groups[0])
 		return 2*math.Sqrt(variance*math.Log(float64(cells))) < fresh.RankError(ch.Context.Settings.Confidence)
@@ -164,7 +164,7 @@ const (
 
 // prefixVariance is the variance that the sums of a group's first cells have on average; of other choices than
 // quantiles that of single cells.
-func (ch *Optimizer) prefixVariance(s *linear.Query, spec mechanisms.Spec, r *reuse.Reading) float64 {
+func (ch *Weigher) prefixVariance(s *linear.Query, spec mechanisms.Spec, r *reuse.Reading) float64 {
 	errors := spec.Only(r.Counters[0]).Errors(ch.Context.Settings.Confidence)
 	sum, n := 0.0, 0
 	for g := 0; g < len(s.Chosen().Groups); g += 1 + len(s.Chosen().Groups)/guessedGroups {

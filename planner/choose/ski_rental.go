@@ -90,7 +90,7 @@ func (ch *Optimizer) invest(open []*purchase) {
 }
 
 // costOf is a number of the accountant's units.
-func (ch *Optimizer) costOf(n int64) privacy.Cost {
+func (ch *Weigher) costOf(n int64) privacy.Cost {
 	if ch.Context.Accountant() == privacy.ZCDP {
 		return privacy.Cost{Rho: privacy.PicoRho(n)}
 	}
@@ -114,7 +114,7 @@ func (ch *Optimizer) dueDeclared(p *purchase, rent, most privacy.Cost) *Path {
 }
 
 // paidFor is why a release is bought now.
-func (ch *Optimizer) paidFor(r reuse.Rents) string {
+func (ch *Weigher) paidFor(r reuse.Rents) string {
 	return fmt.Sprintf("you have paid %s for %s by %s; this release makes every such count within %s free", r.Paid, semantics.Plural(int64(r.Count), "question"), plans.ColumnNames(r.Columns), ch.aim())
 }
 

@@ -40,7 +40,7 @@ func (v *LeafPlanner) thresholds(leaves []*LeafPlan) (out []*LeafPlan, refusal *
 }
 
 // goingRun finds the run that is asked: one of hers on the table that is as exact as asked now and has a yes left.
-func (ch *Optimizer) goingRun(q *goal) []alternative {
+func (ch *Weigher) goingRun(q *goal) []alternative {
 	w, h := ch.runOf(q)
 	if h == nil {
 		return nil
@@ -51,14 +51,14 @@ func (ch *Optimizer) goingRun(q *goal) []alternative {
 }
 
 // newRun buys one.
-func (ch *Optimizer) newRun(q *goal) []alternative {
+func (ch *Weigher) newRun(q *goal) []alternative {
 	w, _ := ch.runOf(q)
 	w.Measure.Why = "dp.alarms is on: the answer is yes or no, and a run of such questions is bought, of which each no is free"
 	return []alternative{{path: ch.asked(q, w, q.fresh)}}
 }
 
 // asked puts the question to a run.
-func (ch *Optimizer) asked(q *goal, w *Path, run mechanisms.Spec) *Path {
+func (ch *Weigher) asked(q *goal, w *Path, run mechanisms.Spec) *Path {
 	q.own.Spec = run
 	w.Threshold = &plans.ThresholdQuestion{Measure: q.own, Least: q.Threshold().Bound(run, ch.Context.Settings.Confidence)}
 	return w
@@ -66,7 +66,7 @@ func (ch *Optimizer) asked(q *goal, w *Path, run mechanisms.Spec) *Path {
 
 // runOf is the first run of alarms on a question's table that she does not hold, or that she holds and may ask: then it
 // comes with what she paid.
-func (ch *Optimizer) runOf(q *goal) (*Path, *reuse.Holding) {
+func (ch *Weigher) runOf(q *goal) (*Path, *reuse.Holding) {
 	each := q.Table.ContributionTo(1)
 	run := &plans.Measure{Kind: "alarms", Name: q.Table.Name + "_alarms", Table: q.Table, Counters: []predicate.Pred{nil}, Spec: q.fresh, Cost: q.share}
 	for n := 0; ; n++ {

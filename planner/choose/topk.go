@@ -130,7 +130,7 @@ func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]boo
 
 // topCandidates chooses the candidates where she has paid for that, or where it is expected to be nearer than the
 // scores that the path of counting gives. Counting may have no path.
-func (ch *Optimizer) topCandidates(q *goal) []alternative {
+func (ch *Weigher) topCandidates(q *goal) []alternative {
 	c := q.Counted().TopK
 	if c == nil {
 		return nil
@@ -159,7 +159,7 @@ func (ch *Optimizer) topCandidates(q *goal) []alternative {
 }
 
 // ordersNearer reports whether choosing the candidates is expected to err less than sorting them by their counts.
-func (ch *Optimizer) ordersNearer(c *linear.TopK, spec mechanisms.Spec, w *Path) bool {
+func (ch *Weigher) ordersNearer(c *linear.TopK, spec mechanisms.Spec, w *Path) bool {
 	each, err := ch.eachOf(c.Candidates())
 	heaviest := int64(1)
 	if len(c.Choice.Weights) > 0 {

@@ -14,7 +14,7 @@ import (
 
 // widened is the fresh measure of a question with the cells around its own, none where that is dearer, means something
 // else, or has nothing to add. Its own cells are whole cells of the measure, so that they err as they would alone.
-func (ch *Optimizer) widened(q *goal) []alternative {
+func (ch *Weigher) widened(q *goal) []alternative {
 	most := ch.Context.Dataset.Buying.Cells
 	if most == 0 || !q.Widens() {
 		return nil
@@ -42,7 +42,7 @@ func (ch *Optimizer) widened(q *goal) []alternative {
 
 // widenedBefore finds the same cells among what she has paid for, at least as exact as they would be now. Containment
 // looks at a few of those that are alike: of a slider's fortieth stop, asked again, it may see none.
-func (ch *Optimizer) widenedBefore(q *goal, m *plans.Measure, spec mechanisms.Spec, r *reuse.Reading) []alternative {
+func (ch *Weigher) widenedBefore(q *goal, m *plans.Measure, spec mechanisms.Spec, r *reuse.Reading) []alternative {
 	if ch.Context.Holdings == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (ch *Optimizer) widenedBefore(q *goal, m *plans.Measure, spec mechanisms.Sp
 const fromAnother = "another question's counts"
 
 // beside reads a question that would be measured from what the statement buys already, where that is no less exact.
-func (ch *Optimizer) beside(s *linear.Query, w *Path, paths [][]*Path) *Path {
+func (ch *Weigher) beside(s *linear.Query, w *Path, paths [][]*Path) *Path {
 	if w.counts == nil || w.Measure.Held {
 		return w
 	}

@@ -66,7 +66,8 @@ func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest
 	if o.Lacks() {
 		return nil, s.Placed(semantics.OpenColumn.At(-1, "that it asks for"))
 	}
-	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
+	ch := &choose.Optimizer{Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
+	ch.Context = c
 	leaves, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: new(semantics.Notes), Optimizer: ch, SetBySet: true}).LeafPlans()
 	if refusal != nil {
 		return nil, s.Placed(refusal)

@@ -91,7 +91,8 @@ func PlanBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Bat
 
 // planBatch plans statements together in one unit.
 func planBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Batch, error) {
-	w := &batch{c: c, cost: (&choose.Optimizer{Context: c}).Share(1), p: order(c.Accountant()), best: map[string]*cluster{}}
+	alone := &choose.Optimizer{Weigher: choose.Weigher{Context: c}}
+	w := &batch{c: c, cost: alone.Share(1), p: order(c.Accountant()), best: map[string]*cluster{}}
 	b := &Batch{Dataset: c.Dataset, Statements: make([]BatchStatement, len(list))}
 	for i, item := range list {
 		own := c
