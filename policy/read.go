@@ -146,50 +146,39 @@ func tree(data []byte, found *findings) *yaml.Node {
 
 // UnmarshalYAML takes `row` or a mapping.
 func (u *unitT) UnmarshalYAML(n *yaml.Node) error {
+	return wordOr(n, func(word string) { u.Row = word == "row" }, &u.keyT)
+}
+
+// wordOr takes one word, or what is decoded into another value.
+func wordOr(n *yaml.Node, take func(word string), into any) error {
 	if n.Kind == yaml.ScalarNode {
-		u.Row = n.Value == "row"
+		take(n.Value)
 		return nil
 	}
-	return n.Decode(&u.keyT)
+	return n.Decode(into)
 }
 
 // UnmarshalYAML takes a column's name or a list of names.
 func (u *uniqueT) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		*u = uniqueT{n.Value}
-		return nil
-	}
-	return n.Decode((*[]string)(u))
+	return wordOr(n, func(word string) { *u = uniqueT{word} }, (*[]string)(u))
 }
 
 // UnmarshalYAML takes a column's name or a mapping.
 func (a *appendsT) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		a.Column = n.Value
-		return nil
-	}
 	type mapping appendsT
-	return n.Decode((*mapping)(a))
+	return wordOr(n, func(word string) { a.Column = word }, (*mapping)(a))
 }
 
 // UnmarshalYAML takes `private`, `any` or a mapping.
 func (d *domainT) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		d.private, d.any = n.Value == "private", n.Value == "any"
-		return nil
-	}
 	type mapping domainT
-	return n.Decode((*mapping)(d))
+	return wordOr(n, func(word string) { d.private, d.any = word == "private", word == "any" }, (*mapping)(d))
 }
 
 // UnmarshalYAML takes a name or a mapping.
 func (c *releaseColumnT) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		c.Column = n.Value
-		return nil
-	}
 	type mapping releaseColumnT
-	return n.Decode((*mapping)(c))
+	return wordOr(n, func(word string) { c.Column = word }, (*mapping)(c))
 }
 
 // checker turns the decoded file into a Policy.

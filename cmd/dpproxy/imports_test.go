@@ -68,7 +68,6 @@ var picture = map[string][]string{
 	"internal/scratch":           {},
 	"internal/structure":         {},
 	"internal/structure/raced":   {},
-	"internal/structure/rewrap":  {"internal/structure"},
 	"internal/memory":            {"internal/scratch"},
 	"internal/figures":           {},
 	"internal/daemon":            {},

@@ -165,9 +165,6 @@ func (s Spec) plan(shape shape, width float64, moves int64, round func(float64) 
 	return p, nil
 }
 
-// Spec returns what the plan was made of.
-func (p Plan) Spec() Spec { return p.spec }
-
 // Cost is what opening a session takes, all of it: see the proofs at threshold.go and session.go.
 func (p Plan) Cost() (privacy.Cost, error) {
 	if !p.valid {

@@ -40,8 +40,6 @@ const (
 	maxWork = 1 << 29
 )
 
-func passesOver(cells, answers int) int { return min(passes, max(1, maxWork/(cells*answers))) }
-
 func (w *weights) learn(entries []Entry) {
 	last := entries[len(entries)-1]
 	target := float64(last.Value) / w.whole
@@ -50,7 +48,7 @@ func (w *weights) learn(entries []Entry) {
 		return
 	}
 	w.project(last.Query, target)
-	for range passesOver(len(w.p), len(entries)) {
+	for range min(passes, max(1, maxWork/(len(w.p)*len(entries)))) {
 		if !w.reconcile(entries) {
 			return
 		}

@@ -147,9 +147,6 @@ func (t Tree) Levels() int { return len(t.levels) }
 // Block returns the number of cells below a node of a level.
 func (t Tree) Block(l int) int { return t.levels[l].block }
 
-// Weight returns what the sums of a level are multiplied by.
-func (t Tree) Weight(l int) int64 { return t.levels[l].weight }
-
 // Offset returns where a level begins among the observations.
 func (t Tree) Offset(l int) int { return t.levels[l].offset }
 

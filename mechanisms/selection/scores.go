@@ -83,9 +83,6 @@ func Tails(cells int, weights []int64, from []int) (Scores, error) {
 	return Scores{kind: tails, cells: cells, candidates: len(weights), weights: slices.Clone(weights), from: slices.Clone(from)}, nil
 }
 
-// Candidates returns their number.
-func (s Scores) Candidates() int { return s.candidates }
-
 // Cells returns how many cells the scores are made of.
 func (s Scores) Cells() int { return s.cells }
 

@@ -127,7 +127,7 @@ func (l *lexer) scan(c byte) tokenKind {
 		return tokenQuoted
 	case c == '$':
 		return l.dollar()
-	case isIdentStart(c):
+	case IsWordStart(c):
 		return l.word(c)
 	case isDigit(c) || c == '.' && isDigit(l.peek(1)):
 		return l.number()
@@ -331,8 +331,9 @@ func (l *lexer) operator() tokenKind {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func isIdentStart(c byte) bool {
+// IsWordStart reports whether a byte begins a word: a letter, _, or part of what is not ASCII.
+func IsWordStart(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= utf8.RuneSelf
 }
 
-func isIdentPart(c byte) bool { return isIdentStart(c) || isDigit(c) || c == '$' }
+func isIdentPart(c byte) bool { return IsWordStart(c) || isDigit(c) || c == '$' }

@@ -238,7 +238,7 @@ func (s *Views) put(h Holding, m *HeldMeasure) {
 		if in, ok := p.(predicate.InCells); ok {
 			key := lineKey(without(one.conjunct, i), in.Column)
 			if s.lines[key] == nil {
-				s.lines[key] = newLine()
+				s.lines[key] = &line{bySpans: map[string]*bucket{}, ends: map[int]map[int]*bucket{}}
 			}
 			s.lines[key].add(in.Spans, one)
 		}

@@ -15,10 +15,6 @@ type line struct {
 	ends    map[int]map[int]*bucket // one span alone: by one of its ends, then by the other
 }
 
-func newLine() *line {
-	return &line{bySpans: map[string]*bucket{}, ends: map[int]map[int]*bucket{}}
-}
-
 // lineKey names the line of a column on which the other conditions are others.
 func lineKey(others []predicate.Pred, c *policy.Column) string {
 	return string(append(predicate.EncodeText(nil, c.Name), predicate.Encode(nil, predicate.All(others...))...))

@@ -69,24 +69,18 @@ type OnlineRelease struct {
 	Drawn   bool  // as a plain histogram
 }
 
-// onlineReleases remembers them: *policy.Release → *onlineRelease or error.
-var onlineReleases sync.Map
+var onlineReleases sync.Map // *policy.Release → what reads it
 
 // OnlineOf reads a declared online release, once.
-func OnlineOf(r *policy.Release) (*OnlineRelease, error) {
-	if known, ok := onlineReleases.Load(r); ok {
-		if err, failed := known.(error); failed {
-			return nil, err
-		}
-		return known.(*OnlineRelease), nil
+func OnlineOf(r *policy.Release) (*OnlineRelease, error) { return once(&onlineReleases, r, readOnline) }
+
+// once reads a release where known has no reading of it.
+func once[T any](known *sync.Map, r *policy.Release, read func(*policy.Release) (*T, error)) (*T, error) {
+	own, ok := known.Load(r)
+	if !ok {
+		own, _ = known.LoadOrStore(r, sync.OnceValues(func() (*T, error) { return read(r) }))
 	}
-	o, err := readOnline(r)
-	if err != nil {
-		onlineReleases.Store(r, err)
-		return nil, err
-	}
-	onlineReleases.Store(r, o)
-	return o, nil
+	return own.(func() (*T, error))()
 }
 
 func readOnline(r *policy.Release) (*OnlineRelease, error) {

@@ -20,23 +20,11 @@ type SyntheticRelease struct {
 	Measure *plans.Measure
 }
 
-var syntheticReleases sync.Map // *policy.Release → *SyntheticRelease or error
+var syntheticReleases sync.Map // *policy.Release → what reads it
 
 // SyntheticOf reads a declared release of made-up rows, once.
 func SyntheticOf(r *policy.Release) (*SyntheticRelease, error) {
-	if known, ok := syntheticReleases.Load(r); ok {
-		if err, failed := known.(error); failed {
-			return nil, err
-		}
-		return known.(*SyntheticRelease), nil
-	}
-	s, err := readSynthetic(r)
-	if err != nil {
-		syntheticReleases.Store(r, err)
-		return nil, err
-	}
-	syntheticReleases.Store(r, s)
-	return s, nil
+	return once(&syntheticReleases, r, readSynthetic)
 }
 
 func readSynthetic(r *policy.Release) (*SyntheticRelease, error) {

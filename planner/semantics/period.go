@@ -178,7 +178,7 @@ func (p *periods) field(e *Expr) (period int64, ok bool) {
 		fields = append(fields, strings.ToLower(predicate.Text(MustConstant(name))))
 	}
 	along, ok := p.moves(at)
-	if !ok || !isDated(at.Type()) || len(fields) == 0 {
+	if !ok || !IsMoment(at.Type()) || len(fields) == 0 {
 		return 0, false
 	}
 	if at.Type() == policy.TimestampTZ && !p.fixed(p.box.Env.Zone, at) {
@@ -210,7 +210,7 @@ func (p *periods) moves(e *Expr) (along int64, ok bool) {
 	if along, ok = p.moves(from); !ok {
 		return 0, false
 	}
-	dated := isDated(from.Type()) && isDated(e.Type())
+	dated := IsMoment(from.Type()) && IsMoment(e.Type())
 	if !dated && !(from.Type().Integer() && e.Type().Integer()) {
 		return 0, false
 	}

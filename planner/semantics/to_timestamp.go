@@ -3,8 +3,8 @@ package semantics
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -60,7 +60,7 @@ func readTime(env scalar.Env, text, template string) (time.Time, bool) {
 			break
 		}
 		if field == "" {
-			if text == "" || template[0] != text[0] || isLetter(template[0]) && template[0] != 'T' {
+			if text == "" || template[0] != text[0] || parse.IsWordStart(template[0]) && template[0] != 'T' {
 				return time.Time{}, false
 			}
 			template, text = template[1:], text[1:]
@@ -89,9 +89,4 @@ func digitsOf(text string, n int) (value int, ok bool) {
 		value = value*10 + int(text[i]-'0')
 	}
 	return value, true
-}
-
-// isLetter tells a letter of a template, _ and whatever is not ASCII among them.
-func isLetter(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= utf8.RuneSelf
 }

@@ -67,7 +67,8 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 			e.Form, e.Want = formExtract, granules[field]
 		}
 	}
-	if name == "to_char" && len(args) == 2 && (args[0].Monotone && isDated(args[0].Type()) || args[0].Type() == policy.TimeT && isDayTime(args[0])) && args[1].Form == formConstant && MustConstant(args[1]) != nil {
+	if name == "to_char" && len(args) == 2 && (args[0].Monotone && IsMoment(args[0].Type()) ||
+		args[0].Type() == policy.TimeT && isDayTime(args[0])) && args[1].Form == formConstant && MustConstant(args[1]) != nil {
 		if unit := scalar.TemplateUnit(predicate.Text(MustConstant(args[1]))); unit != "" {
 			e.Form, e.Want = formExtract, unit
 		}
@@ -166,11 +167,6 @@ func (t *Translator) named(name string, pos int, args []*Expr) (*Expr, *refuse.R
 		return nil, ScalarRefusal(err, pos)
 	}
 	return t.reading(Node(FormOther, name, s, pos, args...))
-}
-
-// isDated tells the types that name a day.
-func isDated(t policy.Type) bool {
-	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
 }
 
 // MustConstant is the value of a constant, which cannot fail.

@@ -22,7 +22,7 @@ func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contributi
 	case *mechanisms.Online:
 		return onlineText(s, k)
 	case *mechanisms.Synthetic:
-		return syntheticText(s, k)
+		return fmt.Sprintf("%d made-up rows by %s over %d cells", k.Drawn, k.Rule, s.Cells)
 	}
 	return ""
 }
@@ -204,11 +204,6 @@ func largest(list []int) (most int) {
 // onlineText names an online release's mechanism.
 func onlineText(s mechanisms.Spec, o *mechanisms.Online) string {
 	return fmt.Sprintf("%s over %d cells: a sparse vector compares each answer of the hypothesis with the rows; up to %d answers come from the rows, with noise of their own", o.Rule, s.Cells, o.Updates)
-}
-
-// syntheticText names how made-up rows came about.
-func syntheticText(s mechanisms.Spec, y *mechanisms.Synthetic) string {
-	return fmt.Sprintf("%d made-up rows by %s over %d cells", y.Drawn, y.Rule, s.Cells)
 }
 
 // alarmText names the mechanism of a run of alarms.
