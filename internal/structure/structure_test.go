@@ -1,10 +1,18 @@
 package structure
 
 import (
+	"errors"
 	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +27,104 @@ const maxFiles, maxLines, maxCircle = 45, 9000, 60
 // maxCircleFiles is how many files of a package may reach one another. Below backend, whose packages are engines, they
 // are fewer (ADR 213).
 const maxCircleFiles, maxCircleFilesOfEngines = 42, 10
+
+// maxMethods is how many methods a receiver may have. maxBranches is how many branches a function may have (if, for, case,
+// && and ||) that is none of the few; which these are is not said, but how many there may be, and the number falls.
+const maxMethods, maxBranches, maxBranching = 80, 15, 2.95
+
+// TestMethodsAndBranches holds both.
+func TestMethodsAndBranches(t *testing.T) {
+	names, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "*.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods, functions, branching := map[string]int{}, 0, 0
+	for _, name := range strings.Split(strings.Trim(string(names), "\x00"), "\x00") {
+		file, err := parser.ParseFile(token.NewFileSet(), "../../"+name, nil, parser.SkipObjectResolution)
+		if errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if f.Recv != nil {
+				methods[path.Dir(name)+"."+receiver(f.Recv.List[0].Type)]++
+			}
+			if functions++; branches(f) > maxBranches {
+				branching++
+			}
+		}
+	}
+	for name, n := range methods {
+		if n > maxMethods {
+			t.Errorf("%s has %d methods, may have %d", name, n, maxMethods)
+		}
+	}
+	share := 100 * float64(branching) / float64(functions)
+	if share > maxBranching {
+		t.Errorf("%d of %d functions have more than %d branches, %.2f %%, may be %.2f %%", branching, functions, maxBranches, share, maxBranching)
+	}
+	if *all {
+		for _, name := range slices.SortedFunc(maps.Keys(methods), func(a, b string) int { return methods[b] - methods[a] })[:12] {
+			t.Logf("%s has %d methods", name, methods[name])
+		}
+		t.Logf("%d of %d functions have more than %d branches, %.2f %%", branching, functions, maxBranches, share)
+	}
+}
+
+// receiver returns the name of a method's type.
+func receiver(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.StarExpr:
+		return receiver(of.X)
+	case *ast.IndexExpr:
+		return receiver(of.X)
+	case *ast.IndexListExpr:
+		return receiver(of.X)
+	case *ast.Ident:
+		return of.Name
+	}
+	return ""
+}
+
+// branches returns how many a function has.
+func branches(f *ast.FuncDecl) (n int) {
+	ast.Inspect(f, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			n++
+		case *ast.CaseClause:
+			n += min(len(x.List), 1)
+		case *ast.CommClause:
+			if x.Comm != nil {
+				n++
+			}
+		case *ast.BinaryExpr:
+			if x.Op == token.LAND || x.Op == token.LOR {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
+
+func TestBranchesAreCounted(t *testing.T) {
+	text := "package p\n\nfunc (a *b[c]) d() {\n\tif e && f {\n\t}\n\tfor {\n\t\tswitch {\n\t\tcase g, h:\n\t\tdefault:\n\t\t}\n\t}\n}\n"
+	file, err := parser.ParseFile(token.NewFileSet(), "p.go", text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := file.Decls[0].(*ast.FuncDecl)
+	if name, n := receiver(f.Recv.List[0].Type), branches(f); name != "b" || n != 4 {
+		t.Errorf("a method of %s has %d branches, want b and 4", name, n)
+	}
+}
 
 // measured are the packages of the module, measured once.
 var measured = sync.OnceValues(func() ([]Package, error) { return Measure("../..") })
