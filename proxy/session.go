@@ -18,7 +18,6 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
-	"github.com/dpproxy/dpproxy/proxy/settings"
 	"github.com/dpproxy/dpproxy/proxy/spans"
 	"github.com/dpproxy/dpproxy/sandbox"
 )

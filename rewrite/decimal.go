@@ -193,7 +193,8 @@ func (d fixed) units(n string) (above, kind string) {
 	default:
 		shifted = dialect.Fill(d.dialect.Read, n, d.dialect.DecimalOf(width, d.scale))
 		if d.scale > 0 {
-			shifted = d.operate(shifted, "*", d.literal(derived.Tens(d.scale).String(), d.dialect.DecimalOf(d.scale+1, 0)))
+			power := d.literal(derived.Tens(d.scale).String(), d.dialect.DecimalOf(d.scale+1, 0))
+			shifted = d.operate(shifted, "*", power)
 		}
 	}
 	kind = "wide"

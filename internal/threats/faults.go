@@ -367,7 +367,7 @@ var Faults = []Fault{
 	{"a scan's pieces are those of its first measure", "rewrite/joint.go", "all := slices.Concat(own.Cuts[at], starts)", "all := slices.Clone(own.Cuts[at])", "rewrite.TestScansCountWhatEachWouldAlone", false},
 	{"the database's text is logged", "backend/internal/execute/execute.go", "\"cause\", Cause(fault))", "\"cause\", fault)", "test/attacks.TestRule5AfterTheChargeOnlyAnAnswer", true},
 	{"an unknown commit is taken for done", "ledger/shared.go", "durable, err = s.Wrote(u.Request)", "durable, err = true, nil", "ledger.TestSharedSimulated", false},
-	{"a claim stays with who could not give it up", "ledger/shared.go", "if len(waits) > 0 {", "if len(waits) > 0 && f.store != nil {", "ledger.TestSharedSimulated", false},
+	{"a claim stays with who could not give it up", "ledger/writer.go", "if len(waits) > 0 {", "if len(waits) > 0 && f.store != nil {", "ledger.TestSharedSimulated", false},
 	{"an encoding that a role asks for is followed", "backend/postgres/settings.go", `{name: "client_encoding", value: "UTF8"}, `, "", "test/attacks.TestBitOfAnEncoding", true},
 	{"a database in another encoding is served", "backend/postgres/settings.go", `add(encoding != "UTF8", true`, `add(encoding == "", true`, "backend/postgres.TestOtherEncodingsAreRefused", false},
 	{"temporary files may have a limit", "backend/postgres/settings.go", `return value != "-1"`, `return value == "none"`, "backend/postgres.TestLimitsThatComeLater", false},

@@ -77,7 +77,7 @@ func (b *Binder) times(list *Candidates, f *pg.FuncCall, ends []*semantics.Expr)
 		}
 		b.Params.Note(ends[i], to)
 		if values[i] == nil {
-			return b.described(list.typed(typ), f), nil
+			return list.typed(typ).described(b.Params, f), nil
 		}
 	}
 	sign := semantics.StepsOf(values[2]).Sign()

@@ -77,7 +77,7 @@ func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refu
 			scale = max(scale, v.Scale)
 		case int64:
 		default:
-			return b.described(list.typed(typ), f), nil // NULL: no rows
+			return list.typed(typ).described(b.Params, f), nil // NULL: no rows
 		}
 	}
 	for i, v := range values {
@@ -108,11 +108,11 @@ func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refu
 }
 
 // described is a list without rows; where a statement is described, and its parameters are not there yet, it has one.
-func (b *Binder) described(list *Candidates, f *pg.FuncCall) *Candidates {
-	if b.Params.Describing {
-		list.rows = [][]*semantics.Expr{{semantics.ConstantExpr(nil, list.types[0], int(f.Location))}}
+func (c *Candidates) described(params *semantics.Parameters, f *pg.FuncCall) *Candidates {
+	if params.Describing {
+		c.rows = [][]*semantics.Expr{{semantics.ConstantExpr(nil, c.types[0], int(f.Location))}}
 	}
-	return list
+	return c
 }
 
 func (c *Candidates) typed(t policy.Type) *Candidates {

@@ -87,7 +87,7 @@ func (b *Binder) unionRows(sel *pg.SelectStmt, branches []*Rows) (*Rows, *refuse
 	if refusal != nil || sel.All {
 		return out, refusal
 	}
-	return b.distinct(out)
+	return b.groups(out, len(out.names), nil, "UNION")
 }
 
 // unite puts rows one below the other.
@@ -207,11 +207,6 @@ func (b *Binder) united(r *Rows, e *semantics.Expr, typ policy.Type) (derived.Un
 	return derived.UnitedValue{Column: c}, nil
 }
 
-// distinct is SELECT DISTINCT * FROM the rows, whose keys say that equal rows are of one unit.
-func (b *Binder) distinct(r *Rows) (*Rows, *refuse.Refusal) {
-	return b.groups(r, len(r.names), nil, "UNION")
-}
-
 // groups are a unit's rows in groups of what their keys and their first columns are, which are shown, and further
 // targets. What is both a key and a column has one name, and is grouped by as both.
 func (b *Binder) groups(r *Rows, columns int, targets []*pg.Node, operation string) (*Rows, *refuse.Refusal) {
@@ -263,7 +258,7 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, sides []*Rows) (*Rows, *refuse.Re
 	if several {
 		return b.rowsBoth(left, right, sel.Op)
 	}
-	out, refusal := b.distinct(left)
+	out, refusal := b.groups(left, len(left.names), nil, "UNION")
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -183,6 +183,11 @@ func (i *Instance) Plan(ctx context.Context, text string) (planned, error) {
 	return planned{text, conn, statement}, nil
 }
 
+// planBefore plans a text before its charge, and returns at the latest when ctx ends.
+func (i *Instance) planBefore(ctx context.Context, text string) (planned, error) {
+	return leftAt(ctx, i.planning, func() (planned, error) { return i.Plan(ctx, text) }, planned.close)
+}
+
 // leftAt runs f in one of some places and returns what it returns, or when ctx ends: f then goes on in its place, and
 // what it comes to is closed.
 func leftAt[T any](ctx context.Context, places chan struct{}, f func() (T, error), discard func(T)) (none T, err error) {
@@ -231,7 +236,7 @@ func (i *Instance) ReadyTo(caller context.Context, log *slog.Logger, queries []r
 		text, err := textOf(q)
 		var p planned
 		if err == nil {
-			p, err = leftAt(ctx, i.planning, func() (planned, error) { return i.Plan(ctx, text) }, planned.close)
+			p, err = i.planBefore(ctx, text)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
