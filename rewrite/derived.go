@@ -410,8 +410,8 @@ func classStarts(runs []derived.ClassRun, regular int) (starts []int, period int
 	return nil, len(starts)
 }
 
-// unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows; where over is not
-// empty, over the frame of a window.
+// unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows; where over is
+// not empty, over the frame of a window.
 func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over string) string {
 	filter, of := w.filter(g.Where)+over, func(n string) string { return n }
 	if over != "" && g.Where != nil && w.dialect.PlainWindows {
