@@ -156,7 +156,6 @@ type chooser struct {
 	choose func(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[[]int], error)
 	bound  func(alpha noise.Probability) float64
 	name   string
-	mean   func(rows quantiles.ExpectedRows) float64
 	ranges func(rows quantiles.ExpectedRows, deviation quantiles.Deviation) bool
 }
 
@@ -174,7 +173,7 @@ func (ch *Choice) chooser(cells int) (chooser, error) {
 		if err != nil {
 			return chooser{}, err
 		}
-		return chooser{0, m.Release, ch.rankBound(m, cells), ruleOf(ch.Cost).String(), m.Expected, m.PreferRanges}, nil
+		return chooser{0, m.Release, ch.rankBound(m, cells), ruleOf(ch.Cost).String(), m.PreferRanges}, nil
 	case Largest, Popular:
 		scored := selection.Counts
 		if ch.Kind == Popular {

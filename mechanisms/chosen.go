@@ -47,16 +47,6 @@ func (s Spec) RankError(c Confidence) float64 {
 	return worst
 }
 
-// ExpectedRank returns the mean rank error of the quantiles of a group with so many rows, spread evenly over the cells:
-// a guess for choosing alone.
-func (s Spec) ExpectedRank(rows int64) float64 {
-	choosers, err := s.choosers()
-	if err != nil || s.Kind.(*Choice).Kind != Quantiles {
-		panic("mechanisms: expected rank of a Spec that chooses no quantiles")
-	}
-	return choosers[0].mean(quantiles.ExpectedRows(rows))
-}
-
 // PreferPrefixes reports whether quantiles read from prefix sums with such a variance on average are expected to be
 // nearer.
 func (s Spec) PreferPrefixes(rows int64, variance float64) bool {

@@ -28,14 +28,6 @@ func (m Mechanism) Deviation() float64 {
 	return math.Sqrt(m.variance(m.threshold) + m.variance(m.comparison))
 }
 
-// ValueDeviation returns the standard deviation of a value, 0 where none are released.
-func (m Mechanism) ValueDeviation() float64 {
-	if !m.value.Valid() {
-		return 0
-	}
-	return math.Sqrt(m.value.Variance())
-}
-
 // Margin returns an α such that, with probability at least 1 − beta, each of the queries that is at least α above its
 // threshold is said to be above, and each that is α below it below, as long as the instance answers.
 //

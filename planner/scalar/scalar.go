@@ -48,9 +48,6 @@ func (l *Literals) SameSettings(zone *time.Location, form Form) bool {
 
 func zoneName(zone *time.Location) string { return Env{Zone: zone}.zone().String() }
 
-// AsLiteral reads all texts as literals are read.
-func (env Env) AsLiteral() Env { return *env.as(env.Literals) }
-
 // as reads texts so.
 func (env *Env) as(l *Literals) *Env {
 	if l == nil {

@@ -215,9 +215,6 @@ func (w *Words) QuoteAs(name string) string {
 	return w.Quote + strings.ReplaceAll(name, w.Quote, w.Quote+w.Quote) + w.Quote
 }
 
-// TextKeys reports whether joins compare keys as texts.
-func (w *Words) TextKeys() bool { return w.Key != "%1" }
-
 // QuoteName writes an identifier, alike in the sandboxes' dialects: O"Hara is "O""Hara". Whether the name may be one is
 // for the caller to see.
 func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
