@@ -38,9 +38,8 @@ type Candidate struct {
 func (y Strategy) IsCube() bool { return y.Kind == Marginals || y.Kind == Product }
 
 // Candidates returns the ways to measure a cube at the given cost that may be best, each with its exact expected error:
-// the cells, marginals by their cells or residuals, products of ranges and marginals, and for one attribute the
-// strategies of ranges, that for just what is asked among them. It needs no data. Quick leaves out what takes long to
-// find.
+// the cells, marginals by their cells or residuals, and for one attribute the strategies of ranges, that for just what
+// is asked among them. It needs no data. Quick leaves out what takes long to find.
 func (q Cube) Candidates(c Contribution, cost privacy.Cost) ([]Candidate, error) {
 	return q.candidates(c, cost, false)
 }
@@ -93,9 +92,6 @@ func (q Cube) candidates(c Contribution, cost privacy.Cost, quick bool) ([]Candi
 	}
 	for _, d := range goal.Candidates() {
 		add(marginalsName(d), strategyOf(d), func(s Spec) float64 { return goal.Error(d) * s.unitVariance() })
-	}
-	if !quick {
-		q.products(goal, norm, c.Neighbors, add)
 	}
 	return list, nil
 }
@@ -154,87 +150,6 @@ func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, quick bo
 	if o, err := ranges.Optimise(queries, norm); err == nil {
 		add("a matrix optimised for these queries", strategyOf(o.Description), q.Error)
 	}
-}
-
-// leastRange is how many cells of an attribute make its ranges worth a strategy.
-const leastRange = 8
-
-// maxProducts bounds the cells times the sums of them for which products are considered.
-const maxProducts = 1 << 22
-
-// products considers, for each ordered attribute, its cells and strategies for ranges, and for all others their cells
-// and their marginals.
-func (q Cube) products(goal *marginals.Goal, norm ranges.Norm, neighbors privacy.Neighbors, add adding) {
-	cells := 1
-	for _, n := range q.Shape {
-		cells *= n
-	}
-	if q.Ordered == 0 || q.Ordered > 3 || cells*len(q.Asked) > maxProducts {
-		return
-	}
-	lists := [][]ranges.Description{}
-	for _, n := range q.Shape[:q.Ordered] {
-		own := []ranges.Description{{Kind: Identity, Cells: n}}
-		if n >= leastRange {
-			for _, w := range []Workload{AllRanges, AllPrefixes} {
-				d, _ := ranges.Choose(ranges.Goal{Cells: n, Workload: w, Norm: norm, Neighbors: neighbors}, func(s privacy.Sensitivity) float64 { return varianceAt(s, norm) })
-				switch d.Kind {
-				case Sine:
-					d.Bits = productBits
-				case Cosine:
-					d = ranges.Description{Kind: Sine, Cells: n, Bits: productBits, Version: 1}
-				}
-				if d.Kind > Identity && !slices.ContainsFunc(own, func(have ranges.Description) bool { return keyOf(have) == keyOf(d) }) {
-					own = append(own, d)
-				}
-			}
-		}
-		lists = append(lists, own)
-	}
-	if rest := goal.Rest(q.Ordered); len(rest) > 0 {
-		lists = append(lists, rest)
-	}
-	if len(lists) < 2 {
-		return
-	}
-	each(lists, func(factors []ranges.Description) {
-		some := false
-		for _, f := range factors {
-			some = some || f.Kind != Identity
-		}
-		if some {
-			add("ranges × marginals", Strategy{Kind: Product, Factors: slices.Clone(factors)}, q.Error)
-		}
-	})
-}
-
-// productBits are the bits of a sine strategy in a product: two take 26 of an observation's 61, which leaves the noise
-// its room.
-const productBits = 13
-
-// varianceAt is the variance that noise calibrated to a sensitivity has, up to a factor.
-func varianceAt(s privacy.Sensitivity, norm ranges.Norm) float64 {
-	if norm == ranges.L1 {
-		return float64(s.L1) * float64(s.L1)
-	}
-	return float64(s.L2Squared)
-}
-
-// each calls f with one of each list, in all ways.
-func each(lists [][]ranges.Description, f func([]ranges.Description)) {
-	chosen := make([]ranges.Description, len(lists))
-	var walk func(i int)
-	walk = func(i int) {
-		if i == len(lists) {
-			f(chosen)
-			return
-		}
-		for _, d := range lists[i] {
-			chosen[i] = d
-			walk(i + 1)
-		}
-	}
-	walk(0)
 }
 
 // Error returns Σ weight·variance of what is asked, read from a release of s.

@@ -195,7 +195,7 @@ func (e *Errors) Every(rows int) int {
 	switch e.kind {
 	case Identity:
 		return 1
-	case Sine, Cosine, Root, Matrix, Marginals, Product:
+	case Sine, Cosine, Matrix, Marginals, Product:
 		return 1 + rows/64
 	}
 	return 1 + rows/256

@@ -34,7 +34,7 @@ func (o *Online) vector(cells int) (sessionMechanism, error) {
 		accountant = privacy.ZCDP
 	}
 	p, err := online.NewPlan(online.Spec{
-		Cells: cells, Grid: 1, Contribution: o.Contribution, Rows: o.Rows, Spare: o.Spare, Updates: o.Updates, Restarts: o.Updates - 1,
+		Cells: cells, Contribution: o.Contribution, Rows: o.Rows, Spare: o.Spare, Updates: o.Updates, Restarts: o.Updates - 1,
 		Rule: rule, Accountant: accountant,
 	}, o.Cost, onlineMiss)
 	return vectorMechanism{p}, err

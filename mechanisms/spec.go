@@ -19,7 +19,6 @@ const (
 	PIdentity = ranges.KindPIdentity // each cell, and a few weighted sums of all
 	Sine      = ranges.KindSine      // the sine transform's square root: best for all ranges under zCDP
 	Cosine    = ranges.KindCosine    // the cosine transform's: for prefixes under zCDP
-	Root      = ranges.KindRoot      // the square-root Toeplitz matrix
 	Matrix    = ranges.KindMatrix    // any integer matrix
 
 	Marginals = ranges.KindMarginals // weighted marginals of a cube, or their residuals

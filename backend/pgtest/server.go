@@ -168,7 +168,4 @@ func (s *Server) URLFor(role, database string) string {
 	return u.String()
 }
 
-// SocketDir is the directory of the Unix socket.
-func (s *Server) SocketDir() string { return s.Dir }
-
 func (s *Server) data() string { return filepath.Join(s.Dir, "data") }

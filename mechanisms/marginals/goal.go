@@ -25,7 +25,6 @@ type Goal struct {
 	shape     []int
 	norm      ranges.Norm // what the noise is calibrated to
 	neighbors privacy.Neighbors
-	wanted    []Wanted
 	workload  Workload
 	losses    map[Set]float64 // of all that is wanted, by residual
 }
@@ -36,7 +35,7 @@ func NewGoal(shape []int, wanted []Wanted, norm ranges.Norm, neighbors privacy.N
 	if err != nil {
 		return nil, err
 	}
-	g := &Goal{shape: shape, norm: norm, neighbors: neighbors, wanted: wanted, losses: map[Set]float64{}}
+	g := &Goal{shape: shape, norm: norm, neighbors: neighbors, losses: map[Set]float64{}}
 	sets := []Set{0}
 	for _, w := range wanted {
 		sets = append(sets, w.Attributes)
@@ -209,51 +208,4 @@ func (g *Goal) described(sets []Set, wanted []float64, residual bool) ranges.Des
 		}
 	}
 	return d
-}
-
-// Rest returns strategies for all attributes but the first: their cells, and their marginals by their cells. There are
-// none where there are no others.
-func (g *Goal) Rest(first int) []ranges.Description {
-	shape := g.shape[first:]
-	if len(shape) == 0 {
-		return nil
-	}
-	cells := 1
-	for _, n := range shape {
-		cells *= n
-	}
-	all := ranges.Marginal{Attributes: 1<<len(shape) - 1, Weight: 1}
-	list := []ranges.Description{{Kind: ranges.KindMarginals, Cells: cells, Radices: shape, Marginals: []ranges.Marginal{all}}}
-	var wanted []Wanted
-	for _, w := range g.wanted {
-		wanted = append(wanted, Wanted{sideOf(w.Spans, cells), w.Attributes >> first, w.Weight})
-	}
-	if rest, err := NewGoal(shape, wanted, g.norm, g.neighbors); err == nil {
-		if d, ok := rest.histograms(); ok {
-			list = append(list, d)
-		}
-	}
-	return list
-}
-
-// sideOf returns the cells of the last attributes, so many, that some cell of the spans has.
-func sideOf(spans []ranges.Span, cells int) []ranges.Span {
-	on := make([]bool, cells)
-	for _, s := range spans {
-		for i := s.From; i < s.To && i < s.From+cells; i++ {
-			on[i%cells] = true
-		}
-	}
-	var side []ranges.Span
-	for from := 0; from < cells; from++ {
-		to := from
-		for to < cells && on[to] {
-			to++
-		}
-		if to > from {
-			side = append(side, ranges.Span{From: from, To: to})
-			from = to
-		}
-	}
-	return side
 }

@@ -1,7 +1,6 @@
 package marginals
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
@@ -35,7 +34,7 @@ func OpenCube(d ranges.Description) (ranges.Strategy, error) {
 }
 
 // product is the Kronecker product of strategies of groups of attributes of a cube: ranges of an ordered one, marginals
-// or the cells of others. A Grid is that of two ordered ones.
+// or the cells of others. None is made any more (docs/adr/0221), and those that were saved are read.
 //
 // Claim: one row moves the observations by the products of the factors' own L1 and L2² (add-remove), exchanging a row
 // for another by twice that. Neighbours: add-remove, replace-one. Theorem: the matrix mechanism (Li, Miklau, Hay,
@@ -52,22 +51,19 @@ type product struct {
 	count   int
 	one     privacy.Sensitivity
 	maps    []func() [][]float64 // by factor: how each cell of it is read; nil means itself
-	mu      sync.RWMutex
-	known   []map[string]float64 // by factor: variances of spans
 }
 
-// maxFactors bounds the factors, maxReading the size of a factor's reading, maxKnown the variances that are remembered.
+// maxFactors bounds the factors, maxReading the size of a factor's reading.
 const (
 	maxFactors = 8
 	maxReading = 1 << 22
-	maxKnown   = 1 << 14
 )
 
 func newProduct(cells int, list []ranges.Description) (*product, error) {
 	if len(list) < 2 || len(list) > maxFactors {
 		return nil, fmt.Errorf("number of factors is %d, must be from 2 to %d", len(list), maxFactors)
 	}
-	p := &product{cells: 1, count: 1, known: make([]map[string]float64, len(list))}
+	p := &product{cells: 1, count: 1}
 	l1, l2 := big.NewInt(1), big.NewInt(1)
 	for i, d := range list {
 		s, err := openFactor(d)
@@ -84,7 +80,7 @@ func newProduct(cells int, list []ranges.Description) (*product, error) {
 		one := s.Sensitivity(privacy.AddRemove)
 		l1.Mul(l1, big.NewInt(one.L1))
 		l2.Mul(l2, big.NewInt(one.L2Squared))
-		p.factors, p.known[i] = append(p.factors, s), map[string]float64{}
+		p.factors = append(p.factors, s)
 		p.maps = append(p.maps, nil)
 		if d.Kind != ranges.KindIdentity {
 			p.maps[i] = sync.OnceValue(func() [][]float64 { return readingOf(s) })
@@ -159,81 +155,13 @@ func (p *product) Fit(observations []int64) []float64 {
 // MeanVariance is infinite, as that of marginals is.
 func (p *product) MeanVariance(ranges.Workload) float64 { return math.Inf(1) }
 
-// Variance returns the variance of the reading of the sum of the cells in spans: the product of the factors' own where
-// the cells are a product, as those of ANDed conditions are.
+// Variance returns the variance of the reading of the sum of the cells in spans.
 func (p *product) Variance(spans []ranges.Span) float64 {
-	if sides := p.sides(spans); sides != nil {
-		variance := 1.0
-		for i, side := range sides {
-			variance *= p.factorVariance(i, side)
-		}
-		return variance
-	}
 	sum := 0.0
 	for _, w := range p.weights(spans) {
 		sum += w * w
 	}
 	return sum
-}
-
-func (p *product) factorVariance(i int, spans []ranges.Span) float64 {
-	key := make([]byte, 0, 32)
-	for _, s := range spans {
-		key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(s.From)), uint64(s.To))
-	}
-	p.mu.RLock()
-	v, ok := p.known[i][string(key)]
-	p.mu.RUnlock()
-	if ok {
-		return v
-	}
-	v = p.factors[i].Variance(spans)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.known[i]) >= maxKnown {
-		clear(p.known[i])
-	}
-	p.known[i][string(key)] = v
-	return v
-}
-
-// sides returns, by factor, the cells whose product the spans are; nil where they are none.
-func (p *product) sides(spans []ranges.Span) [][]ranges.Span {
-	shape := p.shape()
-	on, count := make([][]bool, len(shape)), 0
-	for i, n := range shape {
-		on[i] = make([]bool, n)
-	}
-	for _, span := range spans {
-		count += span.To - span.From
-		for cell := span.From; cell < span.To; cell++ {
-			rest := cell
-			for i := len(shape) - 1; i >= 0; i-- {
-				on[i][rest%shape[i]] = true
-				rest /= shape[i]
-			}
-		}
-	}
-	sides, all := make([][]ranges.Span, len(shape)), 1
-	for i := range on {
-		n := 0
-		for from := 0; from < shape[i]; from++ {
-			to := from
-			for to < shape[i] && on[i][to] {
-				to++
-			}
-			if to > from {
-				sides[i] = append(sides[i], ranges.Span{From: from, To: to})
-				n += to - from
-				from = to
-			}
-		}
-		all *= n
-	}
-	if all != count {
-		return nil
-	}
-	return sides
 }
 
 // weights returns how the reading of the sum of the cells in spans weighs the observations.
@@ -262,26 +190,11 @@ func (p *product) weights(spans []ranges.Span) []float64 {
 
 // Terms returns that reading as a weighted sum of observations' noise.
 func (p *product) Terms(spans []ranges.Span) []noise.Term {
-	sides := p.sides(spans)
-	if sides == nil {
-		var terms []noise.Term
-		for _, w := range p.weights(spans) {
-			if w != 0 {
-				terms = append(terms, noise.Term{Weight: w, Count: 1})
-			}
+	var terms []noise.Term
+	for _, w := range p.weights(spans) {
+		if w != 0 {
+			terms = append(terms, noise.Term{Weight: w, Count: 1})
 		}
-		return terms
-	}
-	terms := []noise.Term{{Weight: 1, Count: 1}}
-	for i, side := range sides {
-		own := p.factors[i].Terms(side)
-		next := make([]noise.Term, 0, len(terms)*len(own))
-		for _, a := range terms {
-			for _, b := range own {
-				next = append(next, noise.Term{Weight: a.Weight * b.Weight, Count: a.Count * b.Count})
-			}
-		}
-		terms = next
 	}
 	return terms
 }

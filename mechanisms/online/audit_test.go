@@ -171,7 +171,7 @@ func faulty(t *testing.T, p Plan, stream byte, fault func(n *instance, y int64),
 				fault(n, y)
 				y = 0
 			}
-			sum, guess := q.sum(cells, 1), w.value(q)
+			sum, guess := q.sum(cells), w.value(q)
 			gap := max(sum-guess, guess-sum)
 			if !n.hard(gap, y) {
 				return Answer{Value: guess}, nil

@@ -58,7 +58,7 @@ func OpenBasic(p BasicPlan, truth privacy.Sensitive[[]int64], random io.Reader) 
 	return &Basic{plan: p, truth: snapshot(truth), random: noise.NewReader(random), candidates: enumerate(p.spec.Cells, p.spec.Size)}, nil
 }
 
-// Answer answers a query by membership.
+// Answer answers a query.
 func (b *Basic) Answer(q Query) (privacy.Released[Answer], error) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -66,11 +66,8 @@ func (b *Basic) Answer(q Query) (privacy.Released[Answer], error) {
 	if b.stopped != nil {
 		return none, b.stopped
 	}
-	if err := q.check(b.plan.spec.Cells, 1); err != nil {
+	if err := q.check(b.plan.spec.Cells); err != nil {
 		return none, err
-	}
-	if q.weights != nil {
-		return none, errors.New("query has weights, must be by membership")
 	}
 	if b.asked == b.plan.spec.Queries {
 		b.stopped = &Stopped{NoQueries}
@@ -110,7 +107,7 @@ func (b *Basic) Answer(q Query) (privacy.Released[Answer], error) {
 
 // observe opens the cells and compares how well the candidates do with the threshold.
 func (b *Basic) observe(q Query, held []int64, threshold, soft, fresh int64) (hard bool, value int64) {
-	sum := min(q.sum(sealed.Open(b.truth), 1), b.plan.spec.Rows)
+	sum := min(q.sum(sealed.Open(b.truth)), b.plan.spec.Rows)
 	r := b.plan.easiness(sum, held)
 	if addNoise(r, soft) >= threshold {
 		return false, 0

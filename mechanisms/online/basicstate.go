@@ -95,7 +95,7 @@ func ResumeBasic(p BasicPlan, s BasicState, truth privacy.Sensitive[[]int64], ra
 // believe drops the candidates that hard answers do not agree with.
 func (b *Basic) believe(entries []Entry) error {
 	for _, e := range entries {
-		if err := e.Query.check(b.plan.spec.Cells, 1); err != nil {
+		if err := e.Query.check(b.plan.spec.Cells); err != nil {
 			return err
 		}
 		b.candidates.keep(e.Query, func(rows int) bool { return b.plan.agrees(rows, e.Value) })
@@ -141,7 +141,7 @@ func (b *Basic) Left() int {
 func (b *Basic) Guess(q Query) (int64, error) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	if err := q.check(b.plan.spec.Cells, 1); err != nil {
+	if err := q.check(b.plan.spec.Cells); err != nil {
 		return 0, err
 	}
 	if b.candidates.left() == 0 {

@@ -62,7 +62,7 @@ func better(p Plan, miss noise.Probability) (Comparison, error) {
 // histogram returns the width of a sum of all cells with the noise that cost buys, in whole micro-ε or pico-ρ: one unit
 // moves the cells by its rows in L1 and L2, and by twice as much (twice the square) under replace-one.
 func (p Plan) histogram(cost int64, miss noise.Probability) (int64, error) {
-	rows, times := p.moves/p.spec.Grid, int64(1)
+	rows, times := p.moves, int64(1)
 	if p.spec.Contribution.Neighbors == privacy.ReplaceOne {
 		times = 2
 	}

@@ -109,7 +109,7 @@ const covidMiss = noise.Probability(.001)
 
 func (c covid) spec(rule Rule, accountant privacy.Accountant, updates int) Spec {
 	return Spec{
-		Cells: covidCells, Grid: 1, Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Rows: c.rows,
+		Cells: covidCells, Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Rows: c.rows,
 		Updates: updates, Rule: rule, Accountant: accountant,
 	}
 }
@@ -151,7 +151,7 @@ func (c covid) session(rule Rule, accountant privacy.Accountant, updates int, ce
 		if err != nil {
 			break
 		}
-		o.add(a.Value().Value-pool[i].sum(cells, 1), c.rows)
+		o.add(a.Value().Value-pool[i].sum(cells), c.rows)
 	}
 	o.hard = session.State().used()
 	declared, err := p.Cost()

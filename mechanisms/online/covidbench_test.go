@@ -66,7 +66,7 @@ func (c covid) histogram(cells []int64, pool []Query, asks []int) (outcome, erro
 // offline knows the asked queries beforehand.
 func (c covid) offline(rounds int, epsilon float64, cells []int64, pool []Query, asks []int) (outcome, error) {
 	s := OfflineSpec{
-		Grid: 1, Contribution: byRow, Rows: c.rows, Rounds: rounds, Accountant: privacy.Pure,
+		Contribution: byRow, Rows: c.rows, Rounds: rounds, Accountant: privacy.Pure,
 		Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(int64(epsilon * 1e6))},
 	}
 	seen := map[int]bool{}
@@ -90,7 +90,7 @@ func (c covid) offline(rounds int, epsilon float64, cells []int64, pool []Query,
 		if err != nil {
 			return o, err
 		}
-		o.add(v-pool[i].sum(cells, 1), c.rows)
+		o.add(v-pool[i].sum(cells), c.rows)
 	}
 	cost, err := p.Cost()
 	o.declared = cost.Epsilon.Float()

@@ -14,7 +14,7 @@ var byRow = privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}
 
 func distinguisher(t testing.TB, accountant privacy.Accountant, micro int64, queries ...Query) Distinguisher {
 	t.Helper()
-	d, err := NewDistinguisher(queries, 1, byRow, accountant, privacy.MicroEpsilon(micro))
+	d, err := NewDistinguisher(queries, byRow, accountant, privacy.MicroEpsilon(micro))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,19 +193,19 @@ func TestDistinguishersAreChecked(t *testing.T) {
 	q := only(t, 3, 1)
 	for name, f := range map[string]func() error{
 		"none": func() error {
-			_, err := NewDistinguisher(nil, 1, byRow, privacy.Pure, privacy.MicroEpsilon(1))
+			_, err := NewDistinguisher(nil, byRow, privacy.Pure, privacy.MicroEpsilon(1))
 			return err
 		},
 		"epsilon 0": func() error {
-			_, err := NewDistinguisher([]Query{q}, 1, byRow, privacy.Pure, privacy.Epsilon{})
+			_, err := NewDistinguisher([]Query{q}, byRow, privacy.Pure, privacy.Epsilon{})
 			return err
 		},
 		"accountant": func() error {
-			_, err := NewDistinguisher([]Query{q}, 1, byRow, 0, privacy.MicroEpsilon(1))
+			_, err := NewDistinguisher([]Query{q}, byRow, 0, privacy.MicroEpsilon(1))
 			return err
 		},
 		"cells": func() error {
-			_, err := NewDistinguisher([]Query{q, only(t, 4, 1)}, 1, byRow, privacy.Pure, privacy.MicroEpsilon(1))
+			_, err := NewDistinguisher([]Query{q, only(t, 4, 1)}, byRow, privacy.Pure, privacy.MicroEpsilon(1))
 			return err
 		},
 		"zero":     func() error { _, err := (Distinguisher{}).Cost(); return err },

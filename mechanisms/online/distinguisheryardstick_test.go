@@ -17,7 +17,6 @@ import (
 // zero value is refused.
 type Distinguisher struct {
 	queries    []Query
-	grid       int64
 	moves      int64
 	epsilon    privacy.Epsilon
 	accountant privacy.Accountant
@@ -26,11 +25,11 @@ type Distinguisher struct {
 const maxQueries = 1 << 24
 
 // NewDistinguisher checks a list of queries, given by the policy or the analyst and not by the rows.
-func NewDistinguisher(queries []Query, grid int64, c privacy.Contribution, accountant privacy.Accountant, epsilon privacy.Epsilon) (Distinguisher, error) {
+func NewDistinguisher(queries []Query, c privacy.Contribution, accountant privacy.Accountant, epsilon privacy.Epsilon) (Distinguisher, error) {
 	if len(queries) < 1 || len(queries) > maxQueries {
 		return Distinguisher{}, fmt.Errorf("queries is %d, must be from 1 to %d", len(queries), maxQueries)
 	}
-	s := Spec{Cells: queries[0].cells, Grid: grid, Contribution: c, Rows: 1, Updates: 1, Rule: Projection, Accountant: accountant}
+	s := Spec{Cells: queries[0].cells, Contribution: c, Rows: 1, Updates: 1, Rule: Projection, Accountant: accountant}
 	moves, err := s.check()
 	if err != nil {
 		return Distinguisher{}, err
@@ -39,11 +38,11 @@ func NewDistinguisher(queries []Query, grid int64, c privacy.Contribution, accou
 		return Distinguisher{}, fmt.Errorf("epsilon is %s, must be greater than 0 and at most 1000", epsilon)
 	}
 	for _, q := range queries {
-		if err := q.check(s.Cells, grid); err != nil {
+		if err := q.check(s.Cells); err != nil {
 			return Distinguisher{}, err
 		}
 	}
-	return Distinguisher{queries, grid, moves, epsilon, accountant}, nil
+	return Distinguisher{queries, moves, epsilon, accountant}, nil
 }
 
 // Cost is what one Farthest takes: ε, or ε²/8 under zCDP.
@@ -60,7 +59,7 @@ func (d Distinguisher) Cost() (privacy.Cost, error) {
 var errUndistinguished = errors.New("distinguisher was not made by NewDistinguisher")
 
 // Farthest returns the number of a query whose guess is about as far off as any. Guesses are public whole numbers on
-// the grid, one a query.
+// whole rows, one a query.
 //
 // Claim: ε-DP under the pure accountant, ε²/8-zCDP under zCDP.
 // Neighbours: as at instance. Sensitivity: the score |q(D) − guess| moves by at most s = moves.
@@ -114,7 +113,7 @@ func (d Distinguisher) scores(guesses []int64, truth privacy.Sensitive[[]int64])
 	cells := sealed.Open(truth)
 	scores = make([]int64, len(guesses))
 	for i, q := range d.queries {
-		gap := q.sum(cells, d.grid) - guesses[i]
+		gap := q.sum(cells) - guesses[i]
 		scores[i] = max(gap, -gap)
 		best = max(best, scores[i])
 	}
@@ -152,7 +151,7 @@ func (d Distinguisher) Reach(miss noise.Probability) int64 {
 	if len(d.queries) == 0 || checkMiss(miss) != nil {
 		return 0
 	}
-	rows := float64(d.moves) / float64(d.grid)
+	rows := float64(d.moves)
 	return int64(math.Ceil(2 * rows / d.epsilon.Float() * (math.Log(float64(len(d.queries))) - math.Log(float64(miss)))))
 }
 
@@ -182,7 +181,7 @@ func (d Distinguisher) First(guesses []int64, miss noise.Probability, truth priv
 		if err != nil {
 			return none, err
 		}
-		if hard, _ := n.observe(q, d.grid, guesses[i], truth, comparison); hard {
+		if hard, _ := n.observe(q, guesses[i], truth, comparison); hard {
 			return sealed.Release(i), nil
 		}
 	}
@@ -211,10 +210,10 @@ func (d Distinguisher) instance(miss noise.Probability) (*instance, error) {
 		return nil, err
 	}
 	above := 2 * d.SparseReach(miss)
-	if above > maxCount/d.grid {
-		return nil, fmt.Errorf("epsilon is %s, must be larger for this grid", d.epsilon)
+	if above > maxCount {
+		return nil, fmt.Errorf("epsilon is %s, must be larger", d.epsilon)
 	}
-	return &instance{sources: sources{threshold, comparison, comparison}, above: above * d.grid}, nil
+	return &instance{sources: sources{threshold, comparison, comparison}, above: above}, nil
 }
 
 // SparseReach returns F such that First, but for the probability miss, chooses no query less than F rows off, and some
@@ -223,7 +222,7 @@ func (d Distinguisher) SparseReach(miss noise.Probability) int64 {
 	if len(d.queries) == 0 || checkMiss(miss) != nil {
 		return 0
 	}
-	rows, third := float64(d.moves)/float64(d.grid), float64(max(1, d.epsilon.Micro()/3))/1e6
+	rows, third := float64(d.moves), float64(max(1, d.epsilon.Micro()/3))/1e6
 	half := math.Log(2 / float64(miss))
 	return int64(math.Ceil(rows / third * (math.Log(float64(len(d.queries))) + 2*half)))
 }

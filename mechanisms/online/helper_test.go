@@ -22,7 +22,7 @@ func planFor(s Spec, t Target) (Plan, error) {
 	if err := checkMiss(t.Miss); err != nil {
 		return Plan{}, err
 	}
-	width := float64(t.Width) / (float64(moves) / float64(s.Grid))
+	width := float64(t.Width) / float64(moves)
 	return s.plan(shapeOf(s, t.Miss), max(width-2/float64(moves), width/2), moves, math.Ceil)
 }
 

@@ -13,7 +13,7 @@ import (
 func offline(t testing.TB, accountant privacy.Accountant, rounds int) OfflineSpec {
 	t.Helper()
 	random := weak.New(generator(1))
-	s := OfflineSpec{Grid: 1, Contribution: byRow, Rows: 10_000, Rounds: rounds, Accountant: accountant}
+	s := OfflineSpec{Contribution: byRow, Rows: 10_000, Rounds: rounds, Accountant: accountant}
 	for range 60 {
 		s.Queries = append(s.Queries, randomQuery(t, 8, random))
 	}
@@ -49,7 +49,7 @@ func TestOfflineLearnsItsQueries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			off := v - q.sum(skewed, 1)
+			off := v - q.sum(skewed)
 			largest = max(largest, off, -off)
 		}
 		for _, e := range h.Value().Measured {
@@ -78,7 +78,6 @@ func TestOfflineIsChecked(t *testing.T) {
 		"wrong cost":  func(s *OfflineSpec) { s.Cost.Rho = privacy.PicoRho(1) },
 		"tiny cost":   func(s *OfflineSpec) { s.Cost.Epsilon = privacy.MicroEpsilon(20) },
 		"accountant":  func(s *OfflineSpec) { s.Accountant = 7 },
-		"grid":        func(s *OfflineSpec) { s.Grid = 0 },
 		"finding":     func(s *OfflineSpec) { s.Finds = 2 },
 		"tiny sparse": func(s *OfflineSpec) { s.Finds, s.Cost = Sparse, privacy.Cost{Epsilon: privacy.MicroEpsilon(60)} },
 	} {
@@ -134,7 +133,7 @@ func TestOfflineBySparse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if off := v - q.sum(skewed, 1); max(off, -off) > 3*p.find.SparseReach(sparseMiss) {
+			if off := v - q.sum(skewed); max(off, -off) > 3*p.find.SparseReach(sparseMiss) {
 				t.Errorf("%s: a query is off by %d, and no round found it", accountant, off)
 			}
 		}
@@ -180,7 +179,7 @@ func TestOfflineAgainstHistogram(t *testing.T) {
 	histogram := math.Sqrt(sizes / float64(len(queries)) * 2 / epsilon / epsilon)
 	for _, finds := range []Finding{Exponential, Sparse} {
 		for _, rounds := range []int{5, 20, 60} {
-			p, err := NewOffline(OfflineSpec{Queries: queries, Grid: 1, Contribution: byRow, Rows: 200_000, Rounds: rounds, Finds: finds, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(epsilon * 1e6)}, Accountant: privacy.Pure})
+			p, err := NewOffline(OfflineSpec{Queries: queries, Contribution: byRow, Rows: 200_000, Rounds: rounds, Finds: finds, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(epsilon * 1e6)}, Accountant: privacy.Pure})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +193,7 @@ func TestOfflineAgainstHistogram(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				squares += math.Pow(float64(v-q.sum(truth, 1)), 2)
+				squares += math.Pow(float64(v-q.sum(truth)), 2)
 			}
 			rmse := math.Sqrt(squares / float64(len(queries)))
 			t.Logf("distinguisher %d, %d rounds: RMSE %.0f; histogram %.1f", finds, rounds, rmse, histogram)

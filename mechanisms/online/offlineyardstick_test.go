@@ -18,7 +18,6 @@ import (
 // OfflineSpec is what is public about the release of a known list of queries.
 type OfflineSpec struct {
 	Queries      []Query
-	Grid         int64
 	Contribution privacy.Contribution
 	Rows         int64 // about how many rows there are, as in Spec
 	Spare        int64
@@ -84,7 +83,7 @@ func NewOffline(s OfflineSpec) (OfflinePlan, error) {
 	}
 	p := OfflinePlan{spec: s}
 	var err error
-	if p.find, err = NewDistinguisher(s.Queries, s.Grid, s.Contribution, s.Accountant, choice); err != nil {
+	if p.find, err = NewDistinguisher(s.Queries, s.Contribution, s.Accountant, choice); err != nil {
 		return OfflinePlan{}, fmt.Errorf("one of %d rounds: %w", s.Rounds, err)
 	}
 	measured := Plan{spec: Spec{Accountant: s.Accountant}, moves: p.find.moves}
@@ -124,12 +123,12 @@ type Hypothesis struct {
 	weights  *weights
 }
 
-// Value returns the hypothesis's answer on the grid.
+// Value returns the hypothesis's answer.
 func (h Hypothesis) Value(q Query) (int64, error) {
 	if h.weights == nil {
 		return 0, errors.New("hypothesis was never released")
 	}
-	if err := q.check(len(h.weights.p)-1, h.weights.grid); err != nil {
+	if err := q.check(len(h.weights.p) - 1); err != nil {
 		return 0, err
 	}
 	return h.weights.value(q), nil
@@ -139,7 +138,7 @@ func (h Hypothesis) Value(q Query) (int64, error) {
 func (h Hypothesis) Cells() []float64 {
 	rows := make([]float64, len(h.weights.p)-1)
 	for i := range rows {
-		rows[i] = h.weights.p[i] * h.weights.whole / float64(h.weights.grid)
+		rows[i] = h.weights.p[i] * h.weights.whole
 	}
 	return rows
 }
@@ -205,11 +204,11 @@ func (p OfflinePlan) measure(q Query, truth privacy.Sensitive[[]int64], random i
 	if err := reader.Err(); err != nil {
 		return Entry{}, err
 	}
-	return Entry{Query: q, Value: addNoise(q.sum(sealed.Open(truth), p.spec.Grid), drawn)}, nil
+	return Entry{Query: q, Value: addNoise(q.sum(sealed.Open(truth)), drawn)}, nil
 }
 
 func (p OfflinePlan) start() *weights {
-	s := Spec{Cells: p.find.queries[0].cells, Grid: p.spec.Grid, Rows: p.spec.Rows, Spare: p.spec.Spare, Rule: Projection}
+	s := Spec{Cells: p.find.queries[0].cells, Rows: p.spec.Rows, Spare: p.spec.Spare, Rule: Projection}
 	w := newWeights(Plan{spec: s})
 	w.slab = math.Sqrt(p.answer.Variance()) / w.whole
 	return w
@@ -227,9 +226,9 @@ func (p OfflinePlan) Bound() (float64, error) {
 	}
 	n, t := float64(p.spec.Rows+p.spec.Spare), float64(p.spec.Rounds)
 	cells, queries := float64(p.find.queries[0].cells), float64(len(p.find.queries))
-	unit := float64(p.find.moves) / float64(p.spec.Grid)
+	unit := float64(p.find.moves)
 	return 2*n*math.Sqrt(math.Log(cells)/t) + 10*t*unit*math.Log(queries)/p.cost.Epsilon.Float(), nil
 }
 
-// value rounds the mass to the grid.
+// value rounds the mass to rows.
 func (w *weights) value(q Query) int64 { return rounded(w.mass(q), w.whole) }

@@ -31,7 +31,6 @@ func (r Rule) String() string {
 // Spec is what is public about a session.
 type Spec struct {
 	Cells        int
-	Grid         int64 // weights are whole numbers from 0 to Grid; 1: membership
 	Contribution privacy.Contribution
 	Rows         int64 // about how many rows there are, from the policy or a release, never from the data
 	Spare        int64 // how many more there may be: the hypothesis has a further cell for rows that are absent
@@ -44,9 +43,9 @@ type Spec struct {
 // Plan is a checked spec with its noise. It is made by NewPlan; the zero value is refused.
 type Plan struct {
 	spec      Spec
-	moves     int64 // by how much one unit moves a query, on the grid
+	moves     int64 // by how much one unit moves a query
 	split     split
-	threshold int64   // on the grid
+	threshold int64
 	width     float64 // the promised error, as a multiple of moves
 	valid     bool
 }
@@ -95,8 +94,8 @@ func checkMiss(miss noise.Probability) error {
 	return nil
 }
 
-// check returns by how much one unit moves a query: by its rows, times the grid, under either relation of neighbours,
-// because a weight lies between 0 and the grid.
+// check returns by how much one unit moves a query: by its rows, under either relation of neighbours, because a row
+// counts 0 or 1.
 func (s Spec) check() (moves int64, err error) {
 	c := s.Contribution
 	rows := c.Rows
@@ -108,7 +107,6 @@ func (s Spec) check() (moves int64, err error) {
 		value, from, to int64
 	}{
 		{"cells", int64(s.Cells), 1, maxCells},
-		{"grid", s.Grid, 1, maxGrid},
 		{"rows a unit", c.Rows, 1, maxRows},
 		{"groups a unit", c.Groups, 0, maxRows},
 		{"rows a unit in a group", c.PerGroup, 0, maxRows},
@@ -124,13 +122,13 @@ func (s Spec) check() (moves int64, err error) {
 			return 0, fmt.Errorf("%s is %d, must be from %d to %d", f.name, f.value, f.from, f.to)
 		}
 	}
-	if rows > maxMoves/s.Grid {
-		return 0, fmt.Errorf("rows a unit times grid is %d times %d, must be at most %d", rows, s.Grid, int64(maxMoves))
+	if rows > maxMoves {
+		return 0, fmt.Errorf("rows a unit is %d, must be at most %d", rows, int64(maxMoves))
 	}
 	if s.Rule == Median && s.Cells > maxMedian {
 		return 0, fmt.Errorf("cells is %d, must be at most %d for the median", s.Cells, maxMedian)
 	}
-	return rows * s.Grid, nil
+	return rows, nil
 }
 
 // plan makes the noise of a shape for a width in units of what one unit moves. Costs are rounded to whole micro-units:
@@ -203,7 +201,7 @@ func (p Plan) costOf(updates int64) (privacy.Cost, error) {
 
 var errUnplanned = errors.New("plan was not made by NewPlan")
 
-// sources holds the distributions of the noise, on the grid.
+// sources holds the distributions of the noise.
 type sources struct{ threshold, comparison, answer noise.Distribution }
 
 func (p Plan) sources() (sources, error) {
@@ -223,7 +221,7 @@ func (p Plan) sources() (sources, error) {
 	variance := new(big.Rat).SetFrac(big.NewInt(p.moves), big.NewInt(2*p.split.answerRho.Pico()))
 	variance.Mul(variance, new(big.Rat).SetInt(new(big.Int).Mul(big.NewInt(p.moves), big.NewInt(1e12))))
 	if !variance.Num().IsInt64() || !variance.Denom().IsInt64() {
-		return d, errors.Join(err, errors.New("rows a unit times grid is too large for Gaussian answers"))
+		return d, errors.Join(err, errors.New("rows a unit are too many for Gaussian answers"))
 	}
 	d.answer, err = noise.New(noise.Gaussian, variance.Num().Int64(), variance.Denom().Int64())
 	return d, err
@@ -235,8 +233,8 @@ func (p Plan) slab() float64 { return p.spec.Rule.tuning().learned * p.alpha() }
 // alpha returns the promised error as a share of all rows.
 func (p Plan) alpha() float64 { return p.width * float64(p.moves) / p.whole() }
 
-// whole returns what the hypothesis's rows are on the grid.
-func (p Plan) whole() float64 { return float64(p.spec.Rows+p.spec.Spare) * float64(p.spec.Grid) }
+// whole returns the hypothesis's rows.
+func (p Plan) whole() float64 { return float64(p.spec.Rows + p.spec.Spare) }
 
 // digest tells plans apart.
 func (p Plan) digest() [32]byte {

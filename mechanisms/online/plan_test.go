@@ -16,8 +16,6 @@ func TestSpecsAreChecked(t *testing.T) {
 	}{
 		{func(s *Spec) { s.Cells = 0 }, "cells is 0, must be from 1 to 4194304"},
 		{func(s *Spec) { s.Cells = math.MaxInt }, "cells is 9223372036854775807, must be from 1 to 4194304"},
-		{func(s *Spec) { s.Grid = 0 }, "grid is 0, must be from 1 to 1048576"},
-		{func(s *Spec) { s.Grid = -1 }, "grid is -1, must be from 1 to 1048576"},
 		{func(s *Spec) { s.Contribution.Rows = 0 }, "rows a unit is 0, must be from 1 to 1099511627776"},
 		{func(s *Spec) { s.Contribution.Neighbors = 0 }, "neighbors is 0, must be from 1 to 2"},
 		{func(s *Spec) { s.Contribution.Groups = -1 }, "groups a unit is -1, must be from 0"},
@@ -28,7 +26,7 @@ func TestSpecsAreChecked(t *testing.T) {
 		{func(s *Spec) { s.Restarts = 10 }, "restarts is 10, must be from 0 to 9"},
 		{func(s *Spec) { s.Rule = 4 }, "rule is 4, must be from 1 to 3"},
 		{func(s *Spec) { s.Rule, s.Cells = Median, 5000 }, "cells is 5000, must be at most 4096 for the median"},
-		{func(s *Spec) { s.Contribution.Rows, s.Grid = 1<<30, 1<<20 }, "rows a unit times grid is 1073741824 times 1048576, must be at most 68719476736"},
+		{func(s *Spec) { s.Contribution.Rows = 1 << 37 }, "rows a unit is 137438953472, must be at most 68719476736"},
 	} {
 		s := small(Projection, privacy.Pure)
 		c.change(&s)
@@ -59,9 +57,9 @@ func TestSpecsAreChecked(t *testing.T) {
 func TestPlansCostNoMore(t *testing.T) {
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
 		for _, rule := range []Rule{TheoryStep, Projection, Median} {
-			for _, contribution := range []privacy.Contribution{{Rows: 1, Neighbors: privacy.AddRemove}, {Rows: 7, Neighbors: privacy.ReplaceOne}, {Rows: 9, Groups: 2, PerGroup: 2, Neighbors: privacy.AddRemove}} {
+			for _, contribution := range []privacy.Contribution{{Rows: 3, Neighbors: privacy.AddRemove}, {Rows: 21, Neighbors: privacy.ReplaceOne}, {Rows: 27, Groups: 2, PerGroup: 6, Neighbors: privacy.AddRemove}} {
 				s := small(rule, accountant)
-				s.Contribution, s.Grid = contribution, 3
+				s.Contribution = contribution
 				offered := privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}
 				if accountant == privacy.ZCDP {
 					offered = privacy.Cost{Rho: privacy.PicoRho(5e11)}
@@ -144,10 +142,6 @@ func TestTailOfTheDifference(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
-	weighted, err := Weights([]uint32{0, 3, 1, 0, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
 	spans, err := Spans(5, Span{1, 3}, Span{2, 4})
 	if err != nil {
 		t.Fatal(err)
@@ -155,28 +149,29 @@ func TestQueries(t *testing.T) {
 	cells := []int64{1, 10, 100, 1000, 10_000}
 	for _, c := range []struct {
 		q    Query
-		grid int64
 		want int64
-	}{{weighted, 3, 30 + 100 + 20_000}, {spans, 1, 1110}, {spans, 3, 3330}, {only(t, 5), 1, 0}} {
-		if got := c.q.sum(cells, c.grid); got != c.want {
+	}{{spans, 1110}, {only(t, 5), 0}} {
+		if got := c.q.sum(cells); got != c.want {
 			t.Errorf("%d, want %d", got, c.want)
 		}
 		read, rest, err := cutQuery(append(c.q.append(nil), 7), 5)
-		if err != nil || len(rest) != 1 || read.Key() != c.q.Key() || read.sum(cells, c.grid) != c.want {
+		if err != nil || len(rest) != 1 || read.Key() != c.q.Key() || read.sum(cells) != c.want {
 			t.Error(read, rest, err)
 		}
 	}
-	if spans.Key() != only(t, 5, 1, 2, 3).Key() || spans.Key() == weighted.Key() {
+	if spans.Key() != only(t, 5, 1, 2, 3).Key() || spans.Key() == only(t, 5, 1, 2).Key() {
 		t.Error("keys")
 	}
 	// Ends: negative, missing and enormous cells; the cut moves no two sums further apart.
-	if got := only(t, 5, 0, 1, 2, 3, 4).sum([]int64{-7, 3}, 1); got != 3 {
+	if got := only(t, 5, 0, 1, 2, 3, 4).sum([]int64{-7, 3}); got != 3 {
 		t.Error(got)
 	}
-	for _, grid := range []int64{1, 1 << 20} {
-		if got := only(t, 5, 0, 1, 2).sum([]int64{math.MaxInt64, math.MaxInt64, 5}, grid); got != maxCount {
-			t.Error(got)
-		}
+	if got := only(t, 5, 0, 1, 2).sum([]int64{math.MaxInt64, math.MaxInt64, 5}); got != maxCount {
+		t.Error(got)
+	}
+	// The form of weighted queries, of which none was ever saved.
+	if _, _, err := cutQuery(append([]byte{1}, spans.append(nil)[1:]...), 5); err == nil {
+		t.Error("another form passed")
 	}
 	for name, f := range map[string]func() error{
 		"no cells":     func() error { _, err := Members(0, func(int) bool { return true }); return err },
@@ -184,8 +179,6 @@ func TestQueries(t *testing.T) {
 		"span":         func() error { _, err := Spans(3, Span{2, 4}); return err },
 		"backwards":    func() error { _, err := Spans(3, Span{2, 1}); return err },
 		"negative":     func() error { _, err := Spans(3, Span{-1, 1}); return err },
-		"heavy":        func() error { _, err := Weights([]uint32{1 << 21}); return err },
-		"no weights":   func() error { _, err := Weights(nil); return err },
 		"enough cells": func() error { _, err := Spans(maxCells + 1); return err },
 	} {
 		if f() == nil {
@@ -203,10 +196,10 @@ func TestStatesBelongToTheirPlan(t *testing.T) {
 	}
 }
 
-// TestNoiseIsForRowsTimesGrid: weights on a grid of g move a sum by g for each of a unit's rows.
-func TestNoiseIsForRowsTimesGrid(t *testing.T) {
+// TestNoiseIsForRows: each of a unit's rows moves a sum by one.
+func TestNoiseIsForRows(t *testing.T) {
 	s := small(Projection, privacy.Pure)
-	s.Grid, s.Contribution.Rows = 4, 3
+	s.Contribution.Rows = 12
 	p := planned(t, s, 1000)
 	d, err := p.sources()
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 type polytope struct {
 	cells   int // with the one for absent rows, if there are any
 	regular int // without it
-	grid    int64
 	whole   float64
 	slab    float64
 	points  [][]float64
@@ -23,7 +22,7 @@ type polytope struct {
 	masses  []float64
 }
 
-// wall keeps a query's mass within target ± slab. Its weights are those of the cells, from 0 to 1.
+// wall keeps a query's mass within target ± slab. Its weights are 1 for the cells that are in it.
 type wall struct {
 	entry   Entry
 	weights []float64
@@ -39,7 +38,7 @@ const (
 
 func newPolytope(p Plan) *polytope {
 	s := p.spec
-	t := &polytope{cells: s.Cells, regular: s.Cells, grid: s.Grid, whole: p.whole(), slab: p.slab(), random: &walk{}}
+	t := &polytope{cells: s.Cells, regular: s.Cells, whole: p.whole(), slab: p.slab(), random: &walk{}}
 	if s.Spare > 0 {
 		t.cells++
 	}
@@ -65,7 +64,7 @@ func (t *polytope) anywhere() []float64 {
 
 func (t *polytope) mass(q Query) float64 {
 	for i, p := range t.points {
-		t.masses[i] = q.mass(p, t.grid)
+		t.masses[i] = q.mass(p)
 	}
 	slices.Sort(t.masses)
 	return (t.masses[particles/2-1] + t.masses[particles/2]) / 2
@@ -88,9 +87,7 @@ func (t *polytope) learn(entries []Entry) {
 	e := entries[len(entries)-1]
 	w := wall{entry: e, weights: make([]float64, t.cells), target: float64(e.Value) / t.whole, slab: t.slab}
 	w.target = min(max(w.target, 0), 1)
-	for i := range e.Query.cells {
-		w.weights[i] = float64(e.Query.weight(i, t.grid)) / float64(t.grid)
-	}
+	e.Query.each(func(i int) { w.weights[i] = 1 })
 	t.walls = append(t.walls, w)
 	inside := make([]int, 0, particles)
 	for i, p := range t.points {
@@ -138,7 +135,7 @@ func (t *polytope) enter() []float64 {
 			start[i] += p[i] / particles
 		}
 	}
-	h := &weights{p: start, grid: t.grid, whole: t.whole, rule: Projection, slab: t.slab * .9}
+	h := &weights{p: start, whole: t.whole, rule: Projection, slab: t.slab * .9}
 	for round := 0; ; round++ {
 		for range passes {
 			if !h.reconcile(entries) {

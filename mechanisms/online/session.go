@@ -17,7 +17,7 @@ type Answerer interface {
 	Answer(q Query) (privacy.Released[Answer], error)
 }
 
-// Answer is what a query gets. Value counts rows times the grid.
+// Answer is what a query gets. Value counts rows.
 type Answer struct {
 	Value int64
 	Hard  bool // bought with one of the updates; otherwise the hypothesis's own
@@ -110,7 +110,7 @@ func open(p Plan, state State, truth privacy.Sensitive[[]int64], random io.Reade
 		return nil, err
 	}
 	for _, e := range state.entries {
-		if err := e.Query.check(p.spec.Cells, p.spec.Grid); err != nil {
+		if err := e.Query.check(p.spec.Cells); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Session) Answer(q Query) (privacy.Released[Answer], error) {
 	if s.stopped != nil {
 		return none, s.stopped
 	}
-	if err := q.check(s.plan.spec.Cells, s.plan.spec.Grid); err != nil {
+	if err := q.check(s.plan.spec.Cells); err != nil {
 		return none, err
 	}
 	comparison, err := s.instance.draw(s.random)
@@ -142,7 +142,7 @@ func (s *Session) Answer(q Query) (privacy.Released[Answer], error) {
 		return none, errors.Join(s.stop(NoRandomness), err)
 	}
 	guess := s.guess(q)
-	hard, value := s.instance.observe(q, s.plan.spec.Grid, guess, s.truth, comparison)
+	hard, value := s.instance.observe(q, guess, s.truth, comparison)
 	if !hard {
 		return sealed.Release(Answer{Value: guess, Left: s.left()}), nil
 	}
@@ -174,13 +174,13 @@ func (s *Session) buy(e Entry) (privacy.Released[Answer], error) {
 func (s *Session) Guess(q Query) (int64, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if err := q.check(s.plan.spec.Cells, s.plan.spec.Grid); err != nil {
+	if err := q.check(s.plan.spec.Cells); err != nil {
 		return 0, err
 	}
 	return s.guess(q), nil
 }
 
-// guess rounds the hypothesis's answer to the grid: from here on it is a public integer.
+// guess rounds the hypothesis's answer: from here on it is a public integer.
 func (s *Session) guess(q Query) int64 {
 	return rounded(s.hypothesis.mass(q), s.plan.whole())
 }

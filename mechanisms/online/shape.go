@@ -103,5 +103,5 @@ func (p Plan) Width(miss noise.Probability) int64 {
 	threshold, comparison := moves*1e6/float64(p.split.threshold.Micro()), moves*2e6/float64(p.split.comparison.Micro())
 	easy := float64(p.threshold) + exceeds(threshold, comparison, float64(miss)) // gap < threshold + (A − B)
 	hard := float64(d.answer.HalfWidthOfSum(1, miss))
-	return int64(math.Ceil(max(easy, hard) / float64(p.spec.Grid)))
+	return int64(math.Ceil(max(easy, hard)))
 }

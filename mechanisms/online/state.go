@@ -10,7 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Entry is a hard answer: the public knows it. Value counts rows times the grid.
+// Entry is a hard answer: the public knows it. Value counts rows.
 type Entry struct {
 	Query Query
 	Value int64

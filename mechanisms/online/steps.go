@@ -91,7 +91,7 @@ func Shares(p Plan, s State) ([]float64, error) {
 	}
 	h := newHypothesis(p)
 	for i := range s.entries {
-		if err := s.entries[i].Query.check(p.spec.Cells, p.spec.Grid); err != nil {
+		if err := s.entries[i].Query.check(p.spec.Cells); err != nil {
 			return nil, err
 		}
 		h.learn(s.entries[:i+1])

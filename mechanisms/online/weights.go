@@ -11,8 +11,7 @@ import (
 // post-processing and may be as approximate as it likes.
 type weights struct {
 	p     []float64
-	grid  int64
-	whole float64 // what mass 1 is, on the grid
+	whole float64 // rows that mass 1 is
 	step  float64 // TheoryStep
 	rule  Rule
 	slab  float64 // half of the slab around an answer that a hypothesis is to be in, as mass
@@ -20,7 +19,7 @@ type weights struct {
 
 func newWeights(p Plan) *weights {
 	s := p.spec
-	w := &weights{p: make([]float64, s.Cells+1), grid: s.Grid, rule: s.Rule, whole: p.whole(), slab: p.slab(), step: p.alpha() / 8}
+	w := &weights{p: make([]float64, s.Cells+1), rule: s.Rule, whole: p.whole(), slab: p.slab(), step: p.alpha() / 8}
 	start := float64(s.Rows) / float64(s.Rows+s.Spare)
 	for i := range s.Cells {
 		w.p[i] = start / float64(s.Cells)
@@ -29,7 +28,7 @@ func newWeights(p Plan) *weights {
 	return w
 }
 
-func (w *weights) mass(q Query) float64 { return q.mass(w.p, w.grid) }
+func (w *weights) mass(q Query) float64 { return q.mass(w.p) }
 
 func (w *weights) shares() []float64 { return slices.Clone(w.p[:len(w.p)-1]) }
 
@@ -69,8 +68,8 @@ func (w *weights) reconcile(entries []Entry) bool {
 	return moved
 }
 
-// project moves to the distribution nearest in relative entropy at which q has the target's mass: p_i·exp(λ·weight_i),
-// normalised. For membership exp(λ) is the odds ratio; otherwise λ is found by bisection, the mass growing with it.
+// project moves to the distribution nearest in relative entropy at which q has the target's mass: p_i·exp(λ) in the query,
+// normalised: exp(λ) is the odds ratio.
 func (w *weights) project(q Query, target float64) {
 	least := .25 / w.whole // of a row
 	now := w.mass(q)
@@ -79,47 +78,13 @@ func (w *weights) project(q Query, target float64) {
 	if now <= 0 || now >= 1 {
 		return
 	}
-	if q.weights == nil {
-		w.tilt(q, math.Log(target/now*(1-now)/(1-target)))
-		return
-	}
-	from, to := -60., 60.
-	for range 60 {
-		middle := (from + to) / 2
-		if w.tilted(q, middle) < target {
-			from = middle
-		} else {
-			to = middle
-		}
-	}
-	w.tilt(q, (from+to)/2)
+	w.tilt(q, math.Log(target/now*(1-now)/(1-target)))
 }
 
-// tilted returns q's mass after tilt(q, lambda).
-func (w *weights) tilted(q Query, lambda float64) float64 {
-	sum, total := 0.0, 0.0
-	for i, p := range w.p {
-		x := 0.0
-		if i < q.cells {
-			x = float64(q.weight(i, w.grid)) / float64(w.grid)
-		}
-		p *= math.Exp(lambda * x)
-		sum += p * x
-		total += p
-	}
-	return sum / total
-}
-
-// tilt multiplies by exp(lambda·weight) and normalises.
+// tilt multiplies the query's cells by exp(lambda) and normalises.
 func (w *weights) tilt(q Query, lambda float64) {
 	factor := math.Exp(lambda)
-	q.each(func(i int) {
-		if q.weights == nil {
-			w.p[i] *= factor
-		} else {
-			w.p[i] *= math.Exp(lambda * float64(q.weights[i]) / float64(w.grid))
-		}
-	})
+	q.each(func(i int) { w.p[i] *= factor })
 	total := 0.0
 	for _, p := range w.p {
 		total += p

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
@@ -41,8 +42,12 @@ func newBand(cells int, radices []int, bits int) (*banded, error) {
 	case bits < leastBits || bits > maxBits:
 		return nil, fmt.Errorf("bits of a band is %d, must be from %d to %d", bits, leastBits, maxBits)
 	}
-	s := &banded{cells: cells, q: integerKernel(KindRoot, radices[0], bits).q}
-	for _, q := range s.q {
+	s := &banded{cells: cells, q: make([]int64, radices[0])}
+	c := float64(int64(1) << bits)
+	for n := range s.q {
+		q := int64(math.Round(c))
+		c = float64(c*float64(2*n+1)) / float64(2*n+2) // rounded step by step, the same on every machine
+		s.q[n] = q
 		s.one.L1 += q
 		s.one.L2Squared += q * q
 	}

@@ -23,11 +23,11 @@ import (
 // rounded, which rows of sines would not. Proof of the sensitivity, in the letters of the code: the stored q never
 // rises. Sine: Q[i][j] = q(|i−j|) − q(m) with m = i+j+2 or, by the period, 2(D+1)−(i+j+2), whichever is in the stored
 // half; |i−j| ≤ m in both cases, hence Q ≥ 0. Cosine: the second part is q(i+j+1) ≥ 0, or −q(2D−i−j) with 2D−i−j ≥
-// |i−j| as max(i, j) ≤ D−1, hence Q ≥ 0. Root: q ≥ 0. So the L1 norms of columns are their sums, which are Q'·1 times
+// |i−j| as max(i, j) ≤ D−1, hence Q ≥ 0. So the L1 norms of columns are their sums, which are Q'·1 times
 // b. Of two columns u, v ≥ 0, |u−v|₂² ≤ |u|₂²+|v|₂². The L2 norms: sine and cosine are symmetric and Q² is of the same
 // form, from r = q*q: |Q e_i|² = r(0) − r(2i+2), or r(0) + r(2i+1). The first column of Q² tells r(n) − r(n+2), or
 // r(n) + r(n+1), which add up to them; where n passes the middle, the symmetry of the columns (sine: i and D−1−i are
-// equally long) or of r (cosine: r(2D+1−n) = −r(n)) takes over. Root: sums of q². All of it in integers. Limits:
+// equally long) or of r (cosine: r(2D+1−n) = −r(n)) takes over. All of it in integers. Limits:
 // MaxConvolved cells. A cell counts at most MaxObserved and so does an observation; B magnifies by up to 2^Bits, so
 // that a cell of more than 2^(61−Bits) rows may saturate.
 type convolution struct {
@@ -36,16 +36,13 @@ type convolution struct {
 	norms   privacy.Sensitivity
 	exact   exactTransform
 	toward  []uint64 // spectrum of the part of Q that depends on i−j
-	across  []uint64 // of the part that depends on i+j; nil for root
+	across  []uint64 // of the part that depends on i+j
 	reading func() *reading
 	squares func() float64 // prefixSquares
 }
 
-// MaxConvolved is the largest number of cells of the sine and cosine strategies, MaxRoot of the square root.
-const (
-	MaxConvolved = 1 << 17
-	MaxRoot      = 1 << 14
-)
+// MaxConvolved is the largest number of cells of the sine and cosine strategies.
+const MaxConvolved = 1 << 17
 
 // leastBits and maxBits are the range of Description.Bits.
 const (
@@ -55,12 +52,8 @@ const (
 
 // newConvolution makes a version-1 strategy.
 func newConvolution(kind Kind, cells, bits int) (*convolution, error) {
-	most := MaxConvolved
-	if kind == KindRoot {
-		most = MaxRoot
-	}
-	if cells < 2 || cells > most {
-		return nil, fmt.Errorf("cells of strategy %s is %d, must be from 2 to %d", kind, cells, most)
+	if cells < 2 || cells > MaxConvolved {
+		return nil, fmt.Errorf("cells of strategy %s is %d, must be from 2 to %d", kind, cells, MaxConvolved)
 	}
 	if bits < leastBits || bits > maxBits {
 		return nil, fmt.Errorf("bits of strategy %s is %d, must be from %d to %d", kind, bits, leastBits, maxBits)
@@ -85,9 +78,6 @@ func (s *convolution) transform() {
 		s.toward[n&(size-1)] = residue(s.kernel.at(n))
 	}
 	s.exact.forward(s.toward)
-	if s.kernel.kind == KindRoot {
-		return
-	}
 	s.across = make([]uint64, size)
 	for n := range 2*d - 1 {
 		s.across[n] = residue(s.kernel.mirrored(n))
@@ -124,14 +114,6 @@ func (s *convolution) product(x []uint64) []uint64 {
 func (s *convolution) squaredColumns() []int64 {
 	d := s.kernel.cells
 	squares := make([]int64, d)
-	if s.kernel.kind == KindRoot {
-		sum := int64(0)
-		for i := range d {
-			sum += s.kernel.q[i] * s.kernel.q[i]
-			squares[d-1-i] = sum
-		}
-		return squares
-	}
 	column := make([]uint64, d)
 	for i := range column {
 		column[i] = uint64(s.kernel.at(i) + s.kernel.mirrored(i))
@@ -210,14 +192,6 @@ func unsigned(x []int64) []uint64 {
 func (s *convolution) columnSums() []int64 {
 	d := s.kernel.cells
 	sums := make([]int64, d)
-	if s.kernel.kind == KindRoot {
-		sum := int64(0)
-		for i, q := range s.kernel.q {
-			sum += q
-			sums[d-1-i] = sum
-		}
-		return sums
-	}
 	ones := make([]uint64, d)
 	for i := range ones {
 		ones[i] = 1
@@ -271,7 +245,7 @@ func (s *convolution) Fit(observations []int64) []float64 {
 	for i, o := range observations {
 		y[i] = float64(o)
 	}
-	x := s.reading().inverse.product(y, false)
+	x := s.reading().inverse.product(y)
 	for i := range x {
 		x[i] /= float64(s.scales[i])
 	}

@@ -20,22 +20,16 @@ import (
 func denseConvolution(s *convolution) *mat.Dense {
 	d := s.kernel.cells
 	q := func(n int) int64 { // by evenness and period alone
-		switch s.kernel.kind {
-		case KindSine:
+		if s.kernel.kind == KindSine {
 			n = (n%(2*d+2) + 2*d + 2) % (2*d + 2)
 			return s.kernel.q[min(n, 2*d+2-n)]
-		case KindCosine:
-			sign := int64(1)
-			n = max(n, -n)
-			if n > d {
-				n, sign = 2*d+1-n, -1
-			}
-			return sign * s.kernel.q[n]
 		}
-		if n < 0 {
-			return 0
+		sign := int64(1)
+		n = max(n, -n)
+		if n > d {
+			n, sign = 2*d+1-n, -1
 		}
-		return s.kernel.q[n]
+		return sign * s.kernel.q[n]
 	}
 	b := mat.NewDense(d, d, nil)
 	for j := range d {
@@ -64,7 +58,7 @@ func mustConvolution(t testing.TB, kind Kind, cells, bits int) *convolution {
 
 func TestConvolutionAgainstDense(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, kind := range []Kind{KindSine, KindCosine, KindRoot} {
+	for _, kind := range []Kind{KindSine, KindCosine} {
 		for _, d := range []int{2, 3, 4, 5, 8, 31, 64, 200, 333} {
 			for _, bits := range []int{11, 24} {
 				s := mustConvolution(t, kind, d, bits)
@@ -239,9 +233,6 @@ func TestConvolutionErrors(t *testing.T) {
 		{KindSine, AllRanges, 1024, 3.5152, 3.5151}, {KindSine, AllRanges, 4096, 4.1340, 4.1339},
 		{KindCosine, AllPrefixes, 64, 2.0999, 2.0999}, {KindCosine, AllPrefixes, 256, 2.5248, 2.5244},
 		{KindCosine, AllPrefixes, 1024, 2.994, 2.9554}, {KindCosine, AllPrefixes, 4096, 3.428, 3.350},
-		{KindRoot, AllPrefixes, 64, 2.128, 2.0999}, {KindRoot, AllPrefixes, 256, 2.557, 2.5244},
-		{KindRoot, AllPrefixes, 1024, 2.991, 2.9554}, {KindRoot, AllPrefixes, 4096, 3.428, 3.350},
-		{KindRoot, AllRanges, 64, 2.465, 2.3022}, {KindRoot, AllRanges, 1024, 3.711, 3.5151}, {KindRoot, AllRanges, 4096, 4.337, 4.1339},
 	} {
 		s := mustConvolution(t, c.kind, c.cells, maxBits)
 		n := s.Sensitivity(privacy.AddRemove)
@@ -263,7 +254,6 @@ func TestConvolutionsAreForEver(t *testing.T) {
 		{KindSine, 64, 24, "86d6ab13483d9efe"}, {KindSine, 4096, 24, "3759cbcb0b8a6833"},
 		{KindSine, 1000, 16, "18a88640ffb5e8b6"}, {KindSine, 1 << 17, 20, "b32c64648ca878ea"},
 		{KindCosine, 64, 24, "c175d8d92fdbeeb8"}, {KindCosine, 4096, 24, "69dcabd7e5989e1b"}, {KindCosine, 1000, 16, "f83fa2bb23525765"},
-		{KindRoot, 64, 24, "643b22905e7477bd"}, {KindRoot, 4096, 24, "d9aae52621769475"},
 	} {
 		s := mustConvolution(t, c.kind, c.cells, c.bits)
 		h := fnv.New64a()
@@ -279,7 +269,7 @@ func TestConvolutionsAreForEver(t *testing.T) {
 // TestConvolutionReadsExactly: without noise the reading is the cells, however many rows there are.
 func TestConvolutionReadsExactly(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, kind := range []Kind{KindSine, KindCosine, KindRoot} {
+	for _, kind := range []Kind{KindSine, KindCosine} {
 		for _, d := range []int{2, 100, 4096, 10_000} {
 			s := mustConvolution(t, kind, d, maxBits)
 			x := make([]int64, d)
@@ -301,7 +291,7 @@ func TestConvolutionRefuses(t *testing.T) {
 		cells, bits int
 		want        string
 	}{
-		{KindSine, 1, 24, "cells of strategy sine is 1"}, {KindSine, 1<<17 + 1, 24, "must be from 2 to 131072"}, {KindRoot, 1<<14 + 1, 24, "must be from 2 to 16384"},
+		{KindSine, 1, 24, "cells of strategy sine is 1"}, {KindSine, 1<<17 + 1, 24, "must be from 2 to 131072"},
 		{KindCosine, 8, 7, "bits of strategy cosine is 7"}, {KindCosine, 8, 25, "must be from 8 to 24"}, {KindCosine, -1, 24, "cells of strategy cosine is -1"},
 	} {
 		if _, err := newConvolution(c.kind, c.cells, c.bits); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -15,7 +15,7 @@ func (s *convolution) weights(wanted []float64) []float64 {
 	for i, w := range wanted {
 		scaled[i] = w * r.shares[i]
 	}
-	return r.inverse.product(scaled, true)
+	return r.inverse.product(scaled)
 }
 
 // Variance returns the variance of the reading of the sum of the cells in spans.
@@ -53,16 +53,6 @@ func (s *convolution) prefixSquares() float64 {
 	r := s.reading()
 	d := s.kernel.cells
 	sum := 0.0
-	if s.kernel.kind == KindRoot { // prefix t weighs observation j by Σ of shares[i]·Q⁻¹[i][j], j ≤ i ≤ t
-		weights := make([]float64, d)
-		for t := range d {
-			for j := range weights[:t+1] {
-				weights[j] += r.shares[t] * r.values.q[t-j]
-				sum += weights[j] * weights[j]
-			}
-		}
-		return sum
-	}
 	weighted := make([]float64, d)
 	for i, u := range r.shares {
 		weighted[i] = u * float64(d-i)

@@ -6,47 +6,35 @@ import "math"
 //
 //	sine    Q[i][j] = q(i−j) − q(i+j+2)  with q even and of period 2(D+1)
 //	cosine  Q[i][j] = q(i−j) + q(i+j+1)  with q even and q(n+2D+1) = −q(n)
-//	root    Q[i][j] = q(i−j)             with q = 0 before 0: not symmetric, but lower triangular
 //
 // The eigenvectors of the first are those of the Gram matrix of all ranges, of the second those of the prefixes'.
 type kernel[T int64 | float64] struct {
 	kind  Kind
 	cells int
-	q     []T // from 0 to D+1 (sine), D (cosine), D−1 (root)
+	q     []T // from 0 to D+1 (sine), D (cosine)
 }
 
 // at returns q(n) for n from −2D to 2D.
 func (k kernel[T]) at(n int) T {
-	switch k.kind {
-	case KindSine:
-		n = max(n, -n)
+	switch n = max(n, -n); {
+	case k.kind == KindSine:
 		return k.q[min(n, 2*(k.cells+1)-n)]
-	case KindCosine:
-		n = max(n, -n)
-		if n > k.cells {
-			return -k.q[2*k.cells+1-n]
-		}
-		return k.q[n]
-	}
-	if n < 0 {
-		return 0
+	case n > k.cells:
+		return -k.q[2*k.cells+1-n]
 	}
 	return k.q[n]
 }
 
 // mirrored returns the part of Q[i][j] that depends on i+j.
 func (k kernel[T]) mirrored(sum int) T {
-	switch k.kind {
-	case KindSine:
+	if k.kind == KindSine {
 		return -k.at(sum + 2)
-	case KindCosine:
-		return k.at(sum + 1)
 	}
-	return 0
+	return k.at(sum + 1)
 }
 
 // integerKernel returns the version-1 kernel with q(0) = 2^bits: to within rounding, Q is in proportion to the fourth
-// root of the Gram matrix (sine, cosine), or the square root of the matrix of the prefixes (root).
+// root of the Gram matrix.
 //
 // Derivation: the eigenvalues wanted are f(θ) = |2 sin(θ/2)|^−½ at θ = 2πk/M. On the line, f has the Fourier
 // coefficients c(n) with c(n+1)/c(n) = (n+¼)/(n+¾), which tend to κ·n^−½, κ = c(0)·Γ(¾)/Γ(¼). Sampling f at M
@@ -62,15 +50,6 @@ func (k kernel[T]) mirrored(sum int) T {
 func integerKernel(kind Kind, cells, bits int) kernel[int64] {
 	k := kernel[int64]{kind: kind, cells: cells}
 	one := float64(int64(1) << bits)
-	if kind == KindRoot {
-		k.q = make([]int64, cells)
-		c := one
-		for n := range k.q {
-			k.q[n] = int64(math.Round(c))
-			c = float64(c*float64(2*n+1)) / float64(2*n+2)
-		}
-		return k
-	}
 	const gammas = 0.3379891200336424 // Γ(¾)/Γ(¼)
 	period, length, sums := 2*(cells+1), cells+2, zetas()
 	if kind == KindCosine {

@@ -14,7 +14,7 @@ import (
 type reading struct {
 	kind    Kind
 	values  kernel[float64] // Q⁻¹
-	squares kernel[float64] // Q⁻², for sine and cosine
+	squares kernel[float64] // Q⁻²
 	inverse filter
 	shares  []float64 // 1/b
 }
@@ -24,32 +24,9 @@ func newReading(q kernel[int64], scales []int64) *reading {
 	for i, b := range scales {
 		r.shares[i] = 1 / float64(b)
 	}
-	if q.kind == KindRoot {
-		r.values = kernel[float64]{q.kind, q.cells, inverseSeries(q.q)}
-	} else {
-		r.values, r.squares = inverseKernels(q)
-	}
+	r.values, r.squares = inverseKernels(q)
 	r.inverse = newFilter(r.values)
 	return r
-}
-
-// inverseSeries returns the power series 1/q.
-func inverseSeries(q []int64) []float64 {
-	inverse := make([]float64, len(q))
-	first := float64(q[0])
-	inverse[0] = 1 / first
-	known := make([]float64, len(q))
-	for n, v := range q {
-		known[n] = float64(v) / first
-	}
-	for n := 1; n < len(q); n++ {
-		sum := 0.0
-		for i, v := range inverse[:n] {
-			sum += v * known[n-i]
-		}
-		inverse[n] = -sum
-	}
-	return inverse
 }
 
 // inverseKernels returns the kernels of Q⁻¹ and Q⁻². With M = 2(D+1), the eigenvalues of a sine kernel are μ(k) = Σ_n
@@ -148,9 +125,6 @@ func newFilter(k kernel[float64]) filter {
 	fast := f.transforms.Get().(*fourier.FFT)
 	defer f.transforms.Put(fast)
 	f.toward = fast.Coefficients(nil, sequence)
-	if k.kind == KindRoot {
-		return f
-	}
 	for n := 1 - d; n < d; n++ {
 		sequence[n&(f.size-1)] = k.mirrored(n + d - 1)
 	}
@@ -158,27 +132,22 @@ func newFilter(k kernel[float64]) filter {
 	return f
 }
 
-// product returns the matrix, or its transpose, times x.
-func (f filter) product(x []float64, transposed bool) []float64 {
+// product returns the matrix times x.
+func (f filter) product(x []float64) []float64 {
 	fast := f.transforms.Get().(*fourier.FFT)
 	defer f.transforms.Put(fast)
 	sequence := make([]float64, f.size)
 	copy(sequence, x)
 	spectrum := fast.Coefficients(nil, sequence)
 	for i, t := range f.toward {
-		if transposed {
-			t = cmplx.Conj(t)
-		}
 		spectrum[i] *= t
 	}
-	if f.across != nil {
-		clear(sequence)
-		for i, v := range x {
-			sequence[len(x)-1-i] = v
-		}
-		for i, v := range fast.Coefficients(nil, sequence) {
-			spectrum[i] += v * f.across[i]
-		}
+	clear(sequence)
+	for i, v := range x {
+		sequence[len(x)-1-i] = v
+	}
+	for i, v := range fast.Coefficients(nil, sequence) {
+		spectrum[i] += v * f.across[i]
 	}
 	fast.Sequence(sequence, spectrum)
 	for i := range x {

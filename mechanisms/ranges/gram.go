@@ -38,7 +38,7 @@ func (t Tree) gramTimes(x []float64) []float64 {
 	return product
 }
 
-// gramTimes multiplies by Q·diag(b) and then by its transpose.
+// gramTimes multiplies by Q·diag(b) and then by its transpose, diag(b)·Q.
 func (s *convolution) gramTimes() func(x []float64) []float64 {
 	q := kernel[float64]{s.kernel.kind, s.kernel.cells, make([]float64, len(s.kernel.q))}
 	for i, v := range s.kernel.q {
@@ -50,7 +50,7 @@ func (s *convolution) gramTimes() func(x []float64) []float64 {
 		for i, b := range s.scales {
 			scaled[i] = float64(b) * x[i]
 		}
-		product := f.product(f.product(scaled, false), true)
+		product := f.product(f.product(scaled))
 		for i, b := range s.scales {
 			product[i] *= float64(b)
 		}

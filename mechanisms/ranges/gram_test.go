@@ -13,7 +13,6 @@ func TestGramAgainstFit(t *testing.T) {
 		{Kind: KindTree, Cells: 17, Radices: []int{5, 4}, Weights: []int64{3, 7}},
 		{Kind: KindSine, Cells: 17, Bits: 16, Version: 1},
 		{Kind: KindCosine, Cells: 17, Bits: 16, Version: 1},
-		{Kind: KindRoot, Cells: 17, Bits: 16, Version: 1},
 		{Kind: KindPIdentity, Cells: 64, Version: 1},
 		{Kind: KindMatrix, Cells: 2, Matrix: []int64{3, -1, 2, 2, 1, 0}},
 	} {

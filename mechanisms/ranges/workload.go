@@ -17,7 +17,7 @@ const (
 	KindPIdentity                     // the shipped p-identity strategy of so many cells: Version
 	KindSine                          // square root of the all-ranges Gram matrix, columns normalised: Bits, Version
 	KindCosine                        // square root of the prefix Gram matrix, columns normalised: Bits, Version
-	KindRoot                          // square-root Toeplitz matrix, columns normalised, for streams: Bits, Version
+	_                                 // was a square-root Toeplitz matrix, columns normalised: nothing was released by it
 	KindMatrix                        // a given integer matrix: Matrix
 	KindMarginals                     // marginals of a cube, weighted: Radices, Marginals; see package marginals
 	KindProduct                       // the Kronecker product of strategies: Factors; see package marginals
@@ -26,7 +26,7 @@ const (
 )
 
 func (k Kind) String() string {
-	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "square root", "matrix", "marginals", "product", "continual tree", "continual square root"}
+	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "", "matrix", "marginals", "product", "continual tree", "continual square root"}
 	if int(k) < len(names) && k > 0 {
 		return names[k]
 	}
@@ -40,8 +40,8 @@ type Description struct {
 	Cells   int
 	Radices []int   // Tree: the branching factors from the root down; ContinualTree: from the top level down, none but cells if empty; ContinualRoot: the band
 	Weights []int64 // Tree: what each level's counts are multiplied by; nil stands for all 1
-	Bits    int     // Sine, Cosine, Root: the longest column of the integer matrix is about 2^Bits long; ContinualRoot: its largest entry
-	Version int     // PIdentity, Sine, Cosine, Root: of the recipe or the shipped data, from 1
+	Bits    int     // Sine, Cosine: the longest column of the integer matrix is about 2^Bits long; ContinualRoot: its largest entry
+	Version int     // PIdentity, Sine, Cosine: of the recipe or the shipped data, from 1
 	Matrix  []int64 // Matrix: row by row
 
 	// Marginals: the cells are those of a cube whose attributes have Radices cells each, the last one's fastest.
@@ -70,7 +70,7 @@ func Open(d Description) (Strategy, error) {
 		return known(NewTree(d.Cells, []int{d.Cells}))
 	case KindTree:
 		return known(NewWeightedTree(d.Cells, d.Radices, d.Weights))
-	case KindSine, KindCosine, KindRoot:
+	case KindSine, KindCosine:
 		if d.Version != 1 {
 			return nil, fmt.Errorf("version of strategy %s is %d, must be 1", d.Kind, d.Version)
 		}
@@ -151,8 +151,8 @@ func (d Description) Check() error {
 	return errors.Join(
 		uses(d.Radices != nil, "radices", KindTree, KindMarginals, KindContinualTree, KindContinualRoot),
 		uses(d.Weights != nil, "weights", KindTree),
-		uses(d.Bits != 0, "bits", KindSine, KindCosine, KindRoot, KindContinualRoot),
-		uses(d.Version != 0, "version", KindPIdentity, KindSine, KindCosine, KindRoot),
+		uses(d.Bits != 0, "bits", KindSine, KindCosine, KindContinualRoot),
+		uses(d.Version != 0, "version", KindPIdentity, KindSine, KindCosine),
 		uses(d.Matrix != nil, "matrix", KindMatrix),
 		uses(d.Marginals != nil, "marginals", KindMarginals),
 		uses(d.Factors != nil, "factors", KindProduct),

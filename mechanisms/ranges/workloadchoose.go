@@ -2,8 +2,6 @@ package ranges
 
 import (
 	"math"
-	"slices"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -11,6 +9,15 @@ import (
 // EachCell is the workload of the cells themselves. Only Choose knows it: no strategy is better than the identity, for
 // which both bounds of Optimise are attained.
 const EachCell = AllPrefixes + 1
+
+// Norm names the sensitivity that a noise is calibrated to.
+type Norm uint8
+
+// The norms. The zero value is invalid.
+const (
+	L1 Norm = 1 + iota // Laplace noise: its variance is in proportion to the L1 sensitivity squared
+	L2                 // Gaussian noise: in proportion to the L2 sensitivity squared
+)
 
 // Goal is what a strategy is chosen for.
 type Goal struct {
@@ -24,12 +31,11 @@ type Goal struct {
 // variance over the workload. Variance tells the variance of an observation's noise when it is calibrated to the
 // sensitivity of one row, or 0 if it cannot be. All candidates are compared by exact algebra:
 //
-//	the identity; the best tree without weights and the best with;
+//	the identity; the best tree of equally many children a node (docs/adr/0221);
 //	L1: the shipped p-identity strategy, if there is one for so many cells;
 //	L2: sine for all ranges or cosine for prefixes, up to MaxConvolved cells, with as many bits as the noise allows.
 //
-// The square-root strategy is never the best; it is there for streams, in which observation j needs cells up to j
-// alone. It returns the zero Description where no noise can be calibrated, and for a goal that is none.
+// It returns the zero Description where no noise can be calibrated, and for a goal that is none.
 func Choose(g Goal, variance func(privacy.Sensitivity) float64) (Description, float64) {
 	if g.Workload < AllRanges || g.Workload > EachCell || g.Norm != L1 && g.Norm != L2 {
 		return Description{}, 0
@@ -85,58 +91,20 @@ func (c *choice) consider(d Description) bool {
 	return true
 }
 
-// trees considers the best tree for the noise as it is, and the best weights for continuous noise.
+// trees considers the trees in which each node but the root has equally many children, up to two levels of as many.
 func (c *choice) trees() {
-	s := search{cells: c.goal.Cells, workload: c.goal.Workload, seen: map[string]bool{}}
-	s.run(func(levels int) float64 {
-		each := privacy.Sensitivity{L1: int64(levels), L2Squared: int64(levels)}
-		if c.goal.Neighbors == privacy.ReplaceOne {
-			each.L1, each.L2Squared = 2*each.L1, 2*each.L2Squared
-		}
-		return max(0, c.variance(each))
-	})
-	if s.best.cells != 0 {
-		c.consider(Description{Kind: KindTree, Cells: c.goal.Cells, Radices: s.best.radices()})
+	for children := 2; (children-1)*(children-1) < c.goal.Cells; children++ {
+		c.consider(Description{Kind: KindTree, Cells: c.goal.Cells, Radices: evenRadices(c.goal.Cells, children)})
 	}
-	radices, weights := heavy.get(heavyKey{c.goal.Cells, c.goal.Workload, c.goal.Norm})
-	radices, weights = slices.Clone(radices), slices.Clone(weights)
-	c.consider(Description{Kind: KindTree, Cells: c.goal.Cells, Radices: radices, Weights: weights})
 }
 
-// heavy remembers the best weighted trees, which depend on little.
-var heavy weightedTrees
-
-type heavyKey struct {
-	cells    int
-	workload Workload
-	norm     Norm
-}
-
-type heavyTree struct {
-	radices []int
-	weights []int64
-}
-
-type weightedTrees struct {
-	mu    sync.Mutex
-	known map[heavyKey]heavyTree
-}
-
-// maxHeavy bounds the number of remembered trees; beyond it they are forgotten, all at once.
-const maxHeavy = 1 << 10
-
-func (w *weightedTrees) get(key heavyKey) ([]int, []int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t, ok := w.known[key]
-	if !ok {
-		t.radices, t.weights = BestWeighted(key.cells, key.workload, key.norm)
-		if w.known == nil || len(w.known) >= maxHeavy {
-			w.known = map[heavyKey]heavyTree{}
-		}
-		w.known[key] = t
+// evenRadices returns the radices of the tree in which each node but the root has so many children.
+func evenRadices(cells, children int) []int {
+	below, block := []int{}, 1
+	for block*children < cells {
+		below, block = append(below, children), block*children
 	}
-	return t.radices, t.weights
+	return append([]int{(cells + block - 1) / block}, below...)
 }
 
 // shipped returns the strategy for pure accounting that is made of data of this package, if there is one.

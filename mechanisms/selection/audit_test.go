@@ -92,8 +92,6 @@ func TestAuditsOfTops(t *testing.T) {
 					chosen = peelExponential(losses, 2, top.rate, fewCandidates, random)
 				case Peeling:
 					chosen = peelFlip(losses, 2, top.rate, random)
-				case Joint:
-					chosen = jointly(losses, 2, top.rate, random)
 				case Bins:
 					chosen = top.largest(losses, random)
 				}

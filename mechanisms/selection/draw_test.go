@@ -90,44 +90,6 @@ func TestPeelingIsRepeatedDrawing(t *testing.T) {
 	}
 }
 
-// TestJointIsOneExponentialMechanism: against all sequences, weighed one by one.
-func TestJointIsOneExponentialMechanism(t *testing.T) {
-	draws := stattest.Length(10_000, 400_000)
-	for n, losses := range [][]uint64{{0, 0, 0, 0}, {3, 0, 1, 1, 7}, {0, 10, 11, 30, 31}} {
-		for _, k := range []int{1, 2 + n%2} {
-			sorted := slices.Sorted(slices.Values(losses))
-			rate := mustOf(NewRate(1, 3))(t)
-			size := int(math.Pow(float64(len(losses)), float64(k)))
-			all, codes := []uint64{}, []int{}
-			for code := range size {
-				worst, seen, c, ok := int64(0), map[int]bool{}, code, true
-				for i := k - 1; i >= 0; i-- {
-					at := c % len(losses)
-					c /= len(losses)
-					ok = ok && !seen[at]
-					seen[at] = true
-					worst = max(worst, int64(losses[at])-int64(sorted[i]))
-				}
-				if ok {
-					all, codes = append(all, uint64(worst)), append(codes, code)
-				}
-			}
-			claim := make([]float64, size)
-			for i, p := range exponentialTwin(all, rate.Float()) {
-				claim[codes[i]] = p
-			}
-			random := reader(byte(10 + n))
-			judge(t, "joint", draws, claim, func() int {
-				code := 0
-				for _, c := range jointly(losses, k, rate, random) {
-					code = code*len(losses) + c
-				}
-				return code
-			})
-		}
-	}
-}
-
 // TestExpBounds: the bounds hold the value that 200 more digits give, and are tight.
 func TestExpBounds(t *testing.T) {
 	source := rand.New(rand.NewPCG(1, 2))

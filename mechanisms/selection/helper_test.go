@@ -181,14 +181,13 @@ func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
 func (t Top) Rate() Rate { return t.rate }
 
 // Cost returns what the draw takes from a budget, rounded up. With ε0 the ε of one of k draws: Gumbel k·ε0, or k·ε0²/8;
-// peeling k·ε0, or k·ε0²/2; joint, one draw, ε0 or ε0²/8. Bins with Laplace noise ε, or ε²/2; with Gaussian noise ρ
-// alone.
+// peeling k·ε0, or k·ε0²/2. Bins with Laplace noise ε, or ε²/2; with Gaussian noise ρ alone.
 func (t Top) Cost(a privacy.Accountant) (privacy.Cost, error) {
 	switch {
 	case t.method == 0:
 		return privacy.Cost{}, errNotMade
 	case t.method != Bins:
-		return t.strength.take(a, t.draws(), t.divisor())
+		return t.strength.take(a, int64(t.k), t.divisor())
 	case a == privacy.Pure && t.charged.Rho.Pico() == 0, a == privacy.ZCDP && t.charged.Epsilon.Micro() == 0:
 		return t.charged, nil
 	case a == privacy.ZCDP:

@@ -2,7 +2,6 @@ package selection
 
 import (
 	"math"
-	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
@@ -32,22 +31,14 @@ func (m Mechanism) LossBound(beta noise.Probability) float64 {
 }
 
 // LossBound returns a loss that no place exceeds but with probability at most beta: how far the score chosen for a
-// place is below the best left (Gumbel, Peeling) or below the true one of the place (Joint, Bins).
+// place is below the best left (Gumbel, Peeling) or below the true one of the place (Bins).
 func (t Top) LossBound(beta noise.Probability) float64 {
 	if t.method == 0 || !(beta > 0 && beta < 1) {
 		return math.NaN()
 	}
 	d, k, b := float64(t.scores.candidates), float64(t.k), float64(beta)
-	switch t.method {
-	case Bins:
+	if t.method == Bins {
 		return 2 * float64(t.noise.HalfWidthOfSum(1, beta/noise.Probability(d)))
-	case Joint:
-		n := big.NewInt(1)
-		n.MulRange(int64(t.scores.candidates-t.k+1), int64(t.scores.candidates))
-		mantissa := new(big.Float)
-		exponent := new(big.Float).SetInt(n).MantExp(mantissa)
-		m, _ := mantissa.Float64()
-		return (math.Log(m) + float64(exponent)*math.Ln2 - math.Log(b)) / t.rate.Float()
 	}
 	return math.Log(d*k/b) / t.rate.Float()
 }

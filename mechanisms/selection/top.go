@@ -24,7 +24,6 @@ type Method uint8
 const (
 	Gumbel  Method = 1 + iota // k exponential mechanisms, each on what is left: one Gumbel noise each, the k largest
 	Peeling                   // k times permute-and-flip, each on what is left
-	Joint                     // one exponential mechanism over all sequences of k
 	Bins                      // noise on every count, the k largest: the cost does not know k
 )
 
@@ -32,7 +31,7 @@ func (m Method) String() string {
 	if m > Bins {
 		return "invalid"
 	}
-	return [...]string{"invalid", "Gumbel", "peeling", "joint", "bins"}[m]
+	return [...]string{"invalid", "Gumbel", "peeling", "bins"}[m]
 }
 
 // Top draws the best k candidates in order. It is public and immutable; the zero value is invalid.
@@ -49,7 +48,7 @@ type Top struct {
 // NewTop calibrates a method to a cost, which names ε or ρ. Bins needs Counts.
 func NewTop(method Method, k int, scores Scores, c privacy.Contribution, cost privacy.Cost) (Top, error) {
 	if method < Gumbel || method > Bins {
-		return Top{}, fmt.Errorf("method is %d, must be Gumbel, peeling, joint or bins", method)
+		return Top{}, fmt.Errorf("method is %d, must be Gumbel, peeling or bins", method)
 	}
 	spread, err := scores.Spread(c)
 	if err != nil {
@@ -62,13 +61,8 @@ func NewTop(method Method, k int, scores Scores, c privacy.Contribution, cost pr
 	if method == Bins {
 		return t.binned(c, cost)
 	}
-	if t.strength, err = strengthOf(cost, t.draws(), t.divisor()); err != nil {
+	if t.strength, err = strengthOf(cost, int64(k), t.divisor()); err != nil {
 		return Top{}, err
-	}
-	if method == Joint {
-		if spread, err = jointSpread(scores, c, spread); err != nil {
-			return Top{}, err
-		}
 	}
 	t.rate = t.strength.rate(spread)
 	return t, nil
@@ -79,7 +73,7 @@ func NewTop(method Method, k int, scores Scores, c privacy.Contribution, cost pr
 // tenths of a second, peeling is not looked at.
 func ChooseTop(k int, scores Scores, c privacy.Contribution, cost privacy.Cost) (Top, error) {
 	best, least, first := Top{}, 0.0, error(nil)
-	for _, method := range []Method{Peeling, Gumbel, Joint, Bins} {
+	for _, method := range []Method{Peeling, Gumbel, Bins} {
 		if method == Peeling && k > maxFlips/max(1, scores.candidates) {
 			continue
 		}
@@ -103,13 +97,6 @@ func ChooseTop(k int, scores Scores, c privacy.Contribution, cost privacy.Cost) 
 
 // Method returns the method.
 func (t Top) Method() Method { return t.method }
-
-func (t Top) draws() int64 {
-	if t.method == Joint {
-		return 1
-	}
-	return int64(t.k)
-}
 
 func (t Top) divisor() int64 {
 	if t.method == Peeling {
@@ -151,14 +138,13 @@ func (t Top) binned(c privacy.Contribution, cost privacy.Cost) (Top, error) {
 
 // Select opens the sealed cells and returns the numbers of the drawn candidates, best first.
 //
-// Claim: as Cost says. Neighbours and sensitivity: those of the contribution; see Scores.Spread and jointSpread.
-// Theorem and proof: Gumbel and Peeling are k draws as in Mechanism.Select, each from a list that the ones before
-// decide: adaptive composition, and a sublist's spread is no larger. Joint is one exponential mechanism with another
-// score, see jointly. Bins: a unit has at most R rows in disjoint cells, together and at most P in one, so neighbours'
-// counts are at most R apart in L1 and √(P·R) in L2 (Σa² ≤ P·Σa); twice, and √2 times, under replace-one, where the two
-// units' rows are vectors a, b ≥ 0 with |a−b|² ≤ |a|²+|b|². Discrete Laplace noise of scale L1/ε, discrete Gaussian
-// noise of σ² = L2²/2ρ on all counts is ε-DP, ρ-zCDP; the order of the noisy counts is post-processing. Nothing depends
-// on k. Limits: as Mechanism.Select.
+// Claim: as Cost says. Neighbours and sensitivity: those of the contribution; see Scores.Spread. Theorem and proof:
+// Gumbel and Peeling are k draws as in Mechanism.Select, each from a list that the ones before decide: adaptive
+// composition, and a sublist's spread is no larger. Bins: a unit has at most R rows in disjoint cells, together and at
+// most P in one, so neighbours' counts are at most R apart in L1 and √(P·R) in L2 (Σa² ≤ P·Σa); twice, and √2 times,
+// under replace-one, where the two units' rows are vectors a, b ≥ 0 with |a−b|² ≤ |a|²+|b|². Discrete Laplace noise of
+// scale L1/ε, discrete Gaussian noise of σ² = L2²/2ρ on all counts is ε-DP, ρ-zCDP; the order of the noisy counts is
+// post-processing. Nothing depends on k. Limits: as Mechanism.Select.
 func (t Top) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[[]int], error) {
 	var none privacy.Released[[]int]
 	switch {
@@ -175,8 +161,6 @@ func (t Top) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy
 		chosen = peelExponential(losses, t.k, t.rate, fewCandidates, reader)
 	case Peeling:
 		chosen = peelFlip(losses, t.k, t.rate, reader)
-	case Joint:
-		chosen = jointly(losses, t.k, t.rate, reader)
 	default:
 		chosen = t.largest(losses, reader)
 	}

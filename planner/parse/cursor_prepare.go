@@ -1,7 +1,6 @@
 package parse
 
 import (
-	"math"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -38,7 +37,7 @@ type Fetch struct {
 	Name      string
 	Move      bool // only the place in the cursor changes
 	Direction FetchDirection
-	Count     int64 // FetchAll: all
+	Count     int64 // math.MaxInt64: all
 }
 
 // FetchDirection says what Count counts.
@@ -51,9 +50,6 @@ const (
 	FetchAbsolute
 	FetchRelative
 )
-
-// FetchAll is the count of FETCH ALL.
-const FetchAll = math.MaxInt64
 
 var fetchDirections = map[pg.FetchDirection]FetchDirection{pg.FetchDirection_FETCH_FORWARD: FetchForward,
 	pg.FetchDirection_FETCH_BACKWARD: FetchBackward, pg.FetchDirection_FETCH_ABSOLUTE: FetchAbsolute, pg.FetchDirection_FETCH_RELATIVE: FetchRelative}
