@@ -40,7 +40,8 @@ func (d *Tested) columns() []*policy.Column {
 	return list
 }
 
-// name is how the column is shown: customer.balance > 21.43, or, of what is no single comparison, by its meaning.
+// name is how the column is shown: customer.balance > 21.43, or, of what is no single comparison, by a
+// digest of it.
 func (d *Tested) name() string {
 	of := d.columns()[0]
 	name := of.Name
@@ -50,7 +51,7 @@ func (d *Tested) name() string {
 	if c, ok := d.Holds.(predicate.Compare); ok {
 		return name + " " + c.Op + " " + predicate.Text(predicate.CanonicalValue(c.Value))
 	}
-	sum := sha256.Sum256(d.Meaning())
+	sum := sha256.Sum256(predicate.Encode(predicate.Encode(nil, d.Holds), d.Fails))
 	return "a condition on " + name + " " + hex.EncodeToString(sum[:4])
 }
 
