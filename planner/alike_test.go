@@ -80,8 +80,10 @@ func aboutParts(r *rand.Rand, depth int) string {
 	}
 	p := []string{"p", "s"}[r.Intn(2)]
 	return strings.NewReplacer("@", p+".", "#", fmt.Sprint(r.Intn(50)), "~", fmt.Sprint(r.Intn(6))).Replace([]string{
-		"@brand = 'Brand ~'", "@brand IN ('Brand ~', 'Brand 2')", "@brand LIKE '%~'", "@size BETWEEN ~ AND #", "@size % 7 = ~", "@price::text = '1.00'", "@price = ~", "@price > 1.5", "length(@price::text) = 3",
-		"@weight::text = '-0'", "@weight = 0", "@weight > 1", "@made < date '2022-06-01'", "extract(dow FROM @made) = ~", "@sold", "@sold IS NULL", "@brand || @size = 'Brand ~7'", "@size + @price > #",
+		"@brand = 'Brand ~'", "@brand IN ('Brand ~', 'Brand 2')", "@brand LIKE '%~'", "@size BETWEEN ~ AND #",
+		"@size % 7 = ~", "@price::text = '1.00'", "@price = ~", "@price > 1.5", "length(@price::text) = 3",
+		"@weight::text = '-0'", "@weight = 0", "@weight > 1", "@made < date '2022-06-01'",
+		"extract(dow FROM @made) = ~", "@sold", "@sold IS NULL", "@brand || @size = 'Brand ~7'", "@size + @price > #",
 		"@key = l.part", "@key < #", "l.part > #", "l.part + @size > 100", "l.quantity > #", "CASE WHEN @size > 10 THEN @brand = 'Brand ~' ELSE @sold END", "coalesce(@brand, 'none') = 'none'", "100 / (@size - 1) > #"}[r.Intn(26)])
 }
 

@@ -182,8 +182,10 @@ func citibike() (attributes []attribute, pool []string) {
 	attributes = []attribute{{name: "weekday", size: 7}, {name: "hour", size: 6}, {name: "duration", size: 6}, {name: "origin", size: 10},
 		{name: "target", size: 10}, {name: "kind", size: 2}, {name: "gender", size: 3}, {name: "age", size: 4}}
 	for _, marginal := range []string{"gender", "kind", "kind gender", "", "age", "origin", "target", "hour", "origin target", "gender age", "duration",
-		"duration age", "duration gender", "duration gender age", "duration kind", "origin age", "target age", "kind age", "weekday",
-		"weekday duration", "hour duration", "weekday hour", "kind gender age", "hour origin", "hour target", "weekday origin",
+		"duration age", "duration gender", "duration gender age", "duration kind", "origin age", "target age",
+		"kind age", "weekday",
+		"weekday duration", "hour duration", "weekday hour", "kind gender age", "hour origin", "hour target",
+		"weekday origin",
 		"weekday target", "weekday origin target", "hour origin target"} {
 		cells := []string{"SELECT count(*) FROM rows WHERE true"}
 		for _, name := range strings.Fields(marginal) {

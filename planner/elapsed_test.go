@@ -35,14 +35,16 @@ func TestElapsedKeys(t *testing.T) {
 			}
 			c := testContext(t, p)
 			c.Settings.SearchPath = nil
-			for _, key := range []string{"date_trunc('day', closed - opened)", "extract(day FROM closed - opened)", "date_trunc('hour', closed - opened)", "extract(epoch FROM closed - opened)::bigint / 86400"} {
+			for _, key := range []string{"date_trunc('day', closed - opened)", "extract(day FROM closed - opened)",
+				"date_trunc('hour', closed - opened)", "extract(epoch FROM closed - opened)::bigint / 86400"} {
 				_, refusal := planned(t, c, "SELECT "+key+", count(*) FROM tickets GROUP BY 1")
 				if refusal == nil || refusal.ID != "off-grid-expression" { // too many cells where pieces are looked for
 					continue
 				}
 				found++
 				hinted := roundedDown.FindString(refusal.Hint)
-				if _, refusal := planned(t, c, "SELECT "+hinted+", count(*) FROM tickets GROUP BY 1"); hinted == "" || refusal != nil {
+				if _, refusal := planned(t, c, "SELECT "+hinted+", count(*) FROM tickets GROUP BY 1"); hinted == "" ||
+					refusal != nil {
 					t.Errorf("%s to %s: %s hints at %q: %+v", step, end, key, hinted, refusal)
 				}
 			}

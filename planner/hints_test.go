@@ -81,7 +81,9 @@ func TestHintsArePlanned(t *testing.T) {
 }
 
 // steppedKeys are keys that mostly cut a column, in place of %[1]s, between its steps: C is a constant, R is released.
-var steppedKeys = []string{"floor(%[1]s / C)", "round(%[1]s / (R + C))", "width_bucket(%[1]s, 0, C, 3)", "width_bucket(%[1]s, 0, R, 3)", "(%[1]s * C)::int / 7", "%[1]s * %[1]s > R", "sqrt(%[1]s) * C > 7", "%[1]s / C > R", "%[1]s::text LIKE '%%7'",
+var steppedKeys = []string{"floor(%[1]s / C)", "round(%[1]s / (R + C))", "width_bucket(%[1]s, 0, C, 3)",
+	"width_bucket(%[1]s, 0, R, 3)", "(%[1]s * C)::int / 7", "%[1]s * %[1]s > R", "sqrt(%[1]s) * C > 7", "%[1]s / C > R",
+	"%[1]s::text LIKE '%%7'",
 	"greatest(%[1]s, C)", "%[1]s %% 7 = 3", "floor(%[1]s / C) > R"}
 
 // TestHintsOfSteps: of a key that is refused for what its column's steps are, the hint is followed with constants and
@@ -93,7 +95,8 @@ func TestHintsOfSteps(t *testing.T) {
 	hinted := regexp.MustCompile(`CASE WHEN (\w+) < … THEN … END`)
 	drawn := func(text string) string { return filledIn(r, text, "(SELECT avg(income) FROM people)") }
 	for range 120 {
-		text := "SELECT " + drawn(fmt.Sprintf(steppedKeys[r.IntN(len(steppedKeys))], "income")) + " AS k, count(*) FROM people GROUP BY 1"
+		text := "SELECT " + drawn(fmt.Sprintf(steppedKeys[r.IntN(len(steppedKeys))],
+			"income")) + " AS k, count(*) FROM people GROUP BY 1"
 		refusal := refused(c, text)
 		if refusal == nil || refusal.ID != "off-grid-expression" {
 			continue
@@ -104,7 +107,8 @@ func TestHintsOfSteps(t *testing.T) {
 			continue
 		}
 		for _, end := range []string{"C", "R"} {
-			follow := "SELECT " + drawn(fmt.Sprintf("CASE WHEN %[1]s < %[2]s THEN 1 WHEN %[1]s < C THEN 2 END", of[1], end)) + " AS k, count(*) FROM people GROUP BY 1"
+			follow := "SELECT " + drawn(fmt.Sprintf("CASE WHEN %[1]s < %[2]s THEN 1 WHEN %[1]s < C THEN 2 END", of[1],
+				end)) + " AS k, count(*) FROM people GROUP BY 1"
 			if again := refused(c, follow); again != nil {
 				t.Errorf("%s\n%s hints at\n%s which is refused: %s", text, refusal.Hint, follow, again.Message)
 			}
@@ -130,12 +134,16 @@ func filledIn(r *rand.Rand, text, released string) string {
 func TestAwaitedIsPlannedAlike(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	c.Settings.Epsilon = c.Dataset.Defaults.MaxEpsilon
-	keys := append([]string{"%[1]s > R", "%[1]s BETWEEN R AND C", "%[1]s >= greatest(R - 1000, C)", "CASE WHEN %[1]s < R THEN floor(%[1]s / 1000) END", "floor(%[1]s / (1 + R))"}, steppedKeys...)
+	keys := append([]string{"%[1]s > R", "%[1]s BETWEEN R AND C", "%[1]s >= greatest(R - 1000, C)",
+		"CASE WHEN %[1]s < R THEN floor(%[1]s / 1000) END", "floor(%[1]s / (1 + R))"}, steppedKeys...)
 	r, found := rand.New(rand.NewPCG(2, 45)), 0
 	for range 150 {
-		text := "SELECT " + filledIn(r, fmt.Sprintf(keys[r.IntN(len(keys))], "income"), "R") + " AS k, count(*) FROM people GROUP BY 1"
-		released := []string{"(SELECT avg(income) FROM people)", "(SELECT count(*) FROM people)", "(SELECT count(*) / 7.0 FROM people)"}[r.IntN(3)]
-		if !strings.Contains(text, "R ") && !strings.Contains(text, "R)") || refused(c, filledIn(r, text, released)) != nil {
+		text := "SELECT " + filledIn(r, fmt.Sprintf(keys[r.IntN(len(keys))], "income"),
+			"R") + " AS k, count(*) FROM people GROUP BY 1"
+		released := []string{"(SELECT avg(income) FROM people)", "(SELECT count(*) FROM people)",
+			"(SELECT count(*) / 7.0 FROM people)"}[r.IntN(3)]
+		if !strings.Contains(text, "R ") && !strings.Contains(text, "R)") || refused(c, filledIn(r, text,
+			released)) != nil {
 			continue
 		}
 		found++

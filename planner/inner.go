@@ -59,7 +59,8 @@ type inners struct {
 func planWithin(s parse.Statement, values []policy.Value, c reuse.Context, depth int) (*plans.Plan, *refuse.Refusal) {
 	for parts := 1; ; {
 		part := c.Part(parts)
-		in := &inners{of: s, values: values, context: part, depth: depth + 1, answers: map[string]*plans.Answer{}, parts: parts}
+		in := &inners{of: s, values: values, context: part, depth: depth + 1, answers: map[string]*plans.Answer{},
+			parts: parts}
 		p, refusal := planOpen(s, values, part, in)
 		if in.private >= parts && in.private > 0 {
 			parts = in.private + 1
@@ -114,7 +115,7 @@ func (in *inners) answer(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refu
 	if in.answers[key] = a; a.Private {
 		in.private++
 	}
-	if in.private >= in.parts { // what stands around it is planned for more parts, once it is known for how many
+	if in.private >= in.parts { // the statement around it is planned for more parts, once it is known for how many
 		return nil, &refuse.Refusal{ID: "more-parts"}
 	}
 	return a, nil

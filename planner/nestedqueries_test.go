@@ -10,7 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// nestings are the ways in which a query stands in another: %[1]s is the query inside, or one of the innermost.
+// nestings are the ways in which a query contains another: %[1]s is the query inside, or one of the innermost.
 var nestings = map[string]string{
 	"FROM":               "SELECT * FROM (%s) t",
 	"FROM twice":         "SELECT t.* FROM (%s) t, (SELECT 1) u",

@@ -12,7 +12,7 @@ import (
 
 // offBy is the largest half-width over the rows of a leaf of a column that is a linear function of its counts; nil
 // means it is not known. Counters are observed apart from one another, so their errors are those of a mixture; what
-// stands twice of one counter is added up first.
+// occurs twice of one counter is added up first.
 func (p assembly) offBy(leaf *plans.Leaf, linear *outerquery.Linear) *big.Rat {
 	if linear == nil {
 		return nil

@@ -33,12 +33,14 @@ func TestNearestTable(t *testing.T) {
 func TestEmptySearchPath(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	c.Settings.SearchPath = []string{}
-	for _, text := range []string{"SELECT count(*) FROM people", "SELECT count(*) FROM public.visits v JOIN people p ON p.person_id = v.person_id", "SELECT * FROM tables"} {
+	for _, text := range []string{"SELECT count(*) FROM people",
+		"SELECT count(*) FROM public.visits v JOIN people p ON p.person_id = v.person_id", "SELECT * FROM tables"} {
 		if r := refused(c, text); r == nil || r.SQLState != "42P01" {
 			t.Errorf("%s: %+v", text, r)
 		}
 	}
-	for _, text := range []string{"SELECT count(*) FROM public.people", "SELECT count(*) FROM pg_class", "SELECT relname FROM pg_catalog.pg_class", "WITH people AS (SELECT 1 AS a) SELECT a FROM people", "SELECT * FROM dp.tables"} {
+	for _, text := range []string{"SELECT count(*) FROM public.people", "SELECT count(*) FROM pg_class",
+		"SELECT relname FROM pg_catalog.pg_class", "WITH people AS (SELECT 1 AS a) SELECT a FROM people", "SELECT * FROM dp.tables"} {
 		if r := refused(c, text); r != nil {
 			t.Errorf("%s: %+v", text, r)
 		}
@@ -66,17 +68,20 @@ func TestSeriesOfCountsAreNoisy(t *testing.T) {
 // TestCollations: COLLATE "C" changes nothing of how cells compare; what another would change is refused.
 func TestCollations(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	for _, text := range []string{`SELECT count(*) FROM people WHERE sex COLLATE "C" < 'N'`, `SELECT count(*) FROM people WHERE 'Male' COLLATE pg_catalog."default" = sex`, `SELECT sex COLLATE "POSIX", count(*) FROM people WHERE sex COLLATE "C" LIKE 'F%' GROUP BY sex`} {
+	for _, text := range []string{`SELECT count(*) FROM people WHERE sex COLLATE "C" < 'N'`,
+		`SELECT count(*) FROM people WHERE 'Male' COLLATE pg_catalog."default" = sex`, `SELECT sex COLLATE "POSIX", count(*) FROM people WHERE sex COLLATE "C" LIKE 'F%' GROUP BY sex`} {
 		plain, refusal := planned(t, c, collate.ReplaceAllString(text, ""))
 		if refusal != nil {
 			t.Fatal(refusal.Message)
 		}
 		p, refusal := planned(t, c, text)
-		if refusal != nil || len(p.Measures) != len(plain.Measures) || len(p.Measures) > 0 && p.Measures[0].Digest != plain.Measures[0].Digest {
+		if refusal != nil || len(p.Measures) != len(plain.Measures) || len(p.Measures) > 0 &&
+			p.Measures[0].Digest != plain.Measures[0].Digest {
 			t.Errorf("%s: %+v", text, refusal)
 		}
 	}
-	for _, text := range []string{`SELECT count(*) FROM people WHERE sex COLLATE "de_DE" = 'f'`, `SELECT count(*) FROM people WHERE lower(sex COLLATE "C") = 'f'`, `SELECT count(*) FROM people WHERE sex COLLATE "C" ILIKE 'F%'`, `SELECT count(*) FROM people WHERE age COLLATE "C" = 3`,
+	for _, text := range []string{`SELECT count(*) FROM people WHERE sex COLLATE "de_DE" = 'f'`,
+		`SELECT count(*) FROM people WHERE lower(sex COLLATE "C") = 'f'`, `SELECT count(*) FROM people WHERE sex COLLATE "C" ILIKE 'F%'`, `SELECT count(*) FROM people WHERE age COLLATE "C" = 3`,
 		`SELECT count(*) FROM (SELECT sex COLLATE "C" AS s FROM people) t WHERE upper(s) = 'F'`} {
 		if r := refused(c, text); r == nil || r.SQLState != "DP002" {
 			t.Errorf("%s: %+v", text, r)

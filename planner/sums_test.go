@@ -150,6 +150,10 @@ func TestRoundedWidths(t *testing.T) {
 		"SELECT n / 2 - 1 FROM (SELECT count(*) AS n FROM people) q": {big.NewRat(1, 2), big.NewRat(1, 1)},
 		"SELECT count(*) / 7.0 FROM people":                          {},
 		"SELECT count(*) * count(*) FROM people":                     {},
+		"SELECT count(*)::numeric(20,-2) FROM people":                {big.NewRat(1, 1), big.NewRat(100, 1)},
+		"SELECT count(*)::real::numeric FROM people":                 {},
+		"SELECT count(*)::real::int FROM people":                     {},
+		"SELECT count(*)::float8::numeric FROM people":               {},
 		"SELECT greatest(count(*), 3) FROM people":                   {},
 	} {
 		parsed, _ := parse.Parse(sql)

@@ -42,19 +42,22 @@ func wideContext(t testing.TB, cells int64) reuse.Context {
           - {name: day, type: date, domain: {min: 1900-01-01, max: %[6]q}}
           - {name: status, type: text, domain: {values: [new, paid, sent]}}
 `, cells-1, big.NewRat(cells-1, 100).FloatString(2), big.NewRat(cells-1, 2).FloatString(1), cells/2,
-		time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(min(cells, 315_360_000))*time.Second).Format("2006-01-02 15:04:05"),
+		time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(min(cells,
+			315_360_000))*time.Second).Format("2006-01-02 15:04:05"),
 		time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, int(min(cells, 2_000_000))).Format("2006-01-02"))
 	p, err := policy.Parse([]byte(text), "shop.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC), Holdings: &shelf{}}
+	c := reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Date(2024, 6, 1, 0, 0, 0, 0,
+		time.UTC), Holdings: &shelf{}}
 	c.Settings = plans.Settings{Epsilon: epsilon(t, "1"), Confidence: c.Dataset.Defaults.Confidence, Zone: time.UTC}
 	return c
 }
 
 // twoParts plans a statement, and once more with what its sub-queries are answered with.
-func twoParts(t testing.TB, c reuse.Context, sql string, answered policy.Value) (parts []*plans.Plan, refusal *refuse.Refusal, taken []reuse.Limits) {
+func twoParts(t testing.TB, c reuse.Context, sql string, answered policy.Value) (parts []*plans.Plan,
+	refusal *refuse.Refusal, taken []reuse.Limits) {
 	s := parsedText(t, sql)[0]
 	for {
 		c.Work = reuse.NewWork(context.Background(), reuse.DefaultLimits)
@@ -72,7 +75,8 @@ func twoParts(t testing.TB, c reuse.Context, sql string, answered policy.Value) 
 			next[k] = a
 		}
 		for _, in := range p.Inmost() {
-			next[in.Key] = &plans.Answer{Columns: []plans.AnswerColumn{{Type: policy.NumericType, Typmod: -1}}, Rows: [][]policy.Value{{answered}}, Private: true}
+			next[in.Key] = &plans.Answer{Columns: []plans.AnswerColumn{{Type: policy.NumericType, Typmod: -1}},
+				Rows: [][]policy.Value{{answered}}, Private: true}
 		}
 		c.Answers = next
 	}
@@ -116,7 +120,7 @@ var releasedOf = []string{"avg(%s)", "stddev(%s)", "avg(%s) * 1.1", "round(avg(%
 
 var wordX = regexp.MustCompile(`\bx\b`)
 
-var standsForReleased = regexp.MustCompile(`\b[RS]\b`)
+var forReleased = regexp.MustCompile(`\b[RS]\b`)
 
 // wideStatement draws a statement over a column of a number of cells.
 func wideStatement(r *rand.Rand) (sql string, cells int64) {
@@ -125,7 +129,7 @@ func wideStatement(r *rand.Rand) (sql string, cells int64) {
 		forms, columns = wideMoments, []string{"at", "day"}
 	}
 	column := columns[r.Intn(len(columns))]
-	sql = standsForReleased.ReplaceAllStringFunc(fmt.Sprintf(forms[r.Intn(len(forms))], column), func(string) string {
+	sql = forReleased.ReplaceAllStringFunc(fmt.Sprintf(forms[r.Intn(len(forms))], column), func(string) string {
 		return "(SELECT " + fmt.Sprintf(releasedOf[r.Intn(len(releasedOf))], column) + " FROM orders)"
 	})
 	return sql, []int64{1_000, 10_000, 100_000, 1_000_000, 10_000_000}[r.Intn(5)]
@@ -153,7 +157,7 @@ func TestWideColumns(t *testing.T) {
 	for i := range len(wideOnes) + *wideDraws {
 		sql, cells := wideStatement(r)
 		if i < len(wideOnes) {
-			sql, cells = standsForReleased.ReplaceAllString(wideOnes[i], "(SELECT avg(cents) FROM orders)"), 1_000_000
+			sql, cells = forReleased.ReplaceAllString(wideOnes[i], "(SELECT avg(cents) FROM orders)"), 1_000_000
 		}
 		c, made := contexts[cells]
 		if !made {
@@ -208,7 +212,8 @@ var exactOnes = []string{
 	"round(x * 1.19, 1)", "1000 / (n + 1)", "100 % nullif(n, 3)", "(x > 5)::int", "x * 1000000000000.5",
 }
 
-// TestExactIsEvaluation: what is calculated with whole numbers on cells is what evaluation finds there: the same plan, to
+// TestExactIsEvaluation: what is calculated with whole numbers on cells is what evaluation finds there: the same plan,
+// to
 // the last weight, or the same refusal.
 func TestExactIsEvaluation(t *testing.T) {
 	const seed = 3
@@ -222,7 +227,8 @@ func TestExactIsEvaluation(t *testing.T) {
 			return wordX.ReplaceAllString(exactOnes[r.Intn(len(exactOnes))], column)
 		}
 		e, other := over(), over()
-		condition := fmt.Sprintf("%s %s %s", e, []string{"<", ">=", "=", "<>"}[r.Intn(4)], []string{"5", "17.25", "(" + other + ")"}[r.Intn(3)])
+		condition := fmt.Sprintf("%s %s %s", e, []string{"<", ">=", "=", "<>"}[r.Intn(4)], []string{"5", "17.25",
+			"(" + other + ")"}[r.Intn(3)])
 		sql := []string{
 			"SELECT sum(" + e + ") FROM orders", "SELECT variance(" + e + ") FROM orders", "SELECT sum(DISTINCT " + e + ") FROM orders",
 			"SELECT count(*) FROM orders WHERE " + condition, "SELECT count(*) FROM orders WHERE " + e + " IN (3, 4.5, 0)", "SELECT count(*) FROM orders WHERE NOT (" + condition + ") OR " + column + " = 3",
@@ -262,7 +268,8 @@ func BenchmarkWideColumns(b *testing.B) {
 		for _, sql := range wideOnes {
 			b.Run(fmt.Sprint(cells, " ", sql), func(b *testing.B) {
 				for range b.N {
-					twoParts(b, c, standsForReleased.ReplaceAllString(sql, "(SELECT avg(cents) FROM orders)"), policy.NewNumeric(1234567891, 5))
+					twoParts(b, c, forReleased.ReplaceAllString(sql, "(SELECT avg(cents) FROM orders)"),
+						policy.NewNumeric(1234567891, 5))
 				}
 			})
 		}

@@ -84,12 +84,14 @@ func (t Type) Format(typmod int32) string {
 	}
 }
 
-// NumericTypmod takes the modifier of numeric(precision, scale) apart; both are −1 where there is none.
+// NumericTypmod takes the modifier of numeric(precision, scale) apart; both are −1 where there is none. Scales are
+// eleven bits, signed: numeric(6,-2) is whole hundreds.
 func NumericTypmod(typmod int32) (precision, scale int32) {
 	if typmod < 4 {
 		return -1, -1
 	}
-	return (typmod - 4) >> 16 & 0xffff, (typmod - 4) & 0x7ff
+	bits := typmod - 4
+	return bits >> 16 & 0xffff, (bits&0x7ff ^ 1024) - 1024
 }
 
 // ParseType reads a type as a policy writes it, with its modifier in PostgreSQL's encoding (−1: none).

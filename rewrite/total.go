@@ -199,7 +199,8 @@ func (w cells) settledColumns(m *plans.Measure) (list []*policy.Column) {
 			continue
 		}
 		f, ok := alone(sum)
-		if !ok || slices.Contains(list, f.Column) || slices.Contains(m.Grain, f.Column) || !onlyWithin(f) || !w.exact(f) || !declaredAlone(m.Where, f.Column) {
+		if !ok || slices.Contains(list, f.Column) || slices.Contains(m.Grain, f.Column) || !onlyWithin(f) ||
+			!w.exact(f) || !declaredAlone(m.Where, f.Column) {
 			continue
 		}
 		if w.sumsOnly(m, f.Column) {

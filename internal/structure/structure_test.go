@@ -28,7 +28,8 @@ const maxFiles, maxLines, maxCircle = 45, 9000, 60
 // are fewer (ADR 213).
 const maxCircleFiles, maxCircleFilesOfEngines = 42, 10
 
-// maxMethods is how many methods a receiver may have. maxBranches is how many branches a function may have (if, for, case,
+// maxMethods is how many methods a receiver may have. maxBranches is how many branches a function may have (if, for,
+// case,
 // && and ||) that is none of the few; which these are is not said, but how many there may be, and the number falls.
 const maxMethods, maxBranches, maxBranching = 80, 15, 2.95
 
@@ -67,10 +68,14 @@ func TestMethodsAndBranches(t *testing.T) {
 	}
 	share := 100 * float64(branching) / float64(functions)
 	if share > maxBranching {
-		t.Errorf("%d of %d functions have more than %d branches, %.2f %%, may be %.2f %%", branching, functions, maxBranches, share, maxBranching)
+		t.Errorf("%d of %d functions have more than %d branches, %.2f %%, may be %.2f %%", branching, functions,
+			maxBranches, share, maxBranching)
 	}
 	if *all {
-		for _, name := range slices.SortedFunc(maps.Keys(methods), func(a, b string) int { return methods[b] - methods[a] })[:12] {
+		for _, name := range slices.SortedFunc(maps.Keys(methods), func(a,
+			b string) int {
+			return methods[b] - methods[a]
+		})[:12] {
 			t.Logf("%s has %d methods", name, methods[name])
 		}
 		t.Logf("%d of %d functions have more than %d branches, %.2f %%", branching, functions, maxBranches, share)

@@ -25,7 +25,8 @@ type Distinguisher struct {
 const maxQueries = 1 << 24
 
 // NewDistinguisher checks a list of queries, given by the policy or the analyst and not by the rows.
-func NewDistinguisher(queries []Query, c privacy.Contribution, accountant privacy.Accountant, epsilon privacy.Epsilon) (Distinguisher, error) {
+func NewDistinguisher(queries []Query, c privacy.Contribution, accountant privacy.Accountant,
+	epsilon privacy.Epsilon) (Distinguisher, error) {
 	if len(queries) < 1 || len(queries) > maxQueries {
 		return Distinguisher{}, fmt.Errorf("queries is %d, must be from 1 to %d", len(queries), maxQueries)
 	}

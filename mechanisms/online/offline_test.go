@@ -179,7 +179,8 @@ func TestOfflineAgainstHistogram(t *testing.T) {
 	histogram := math.Sqrt(sizes / float64(len(queries)) * 2 / epsilon / epsilon)
 	for _, finds := range []Finding{Exponential, Sparse} {
 		for _, rounds := range []int{5, 20, 60} {
-			p, err := NewOffline(OfflineSpec{Queries: queries, Contribution: byRow, Rows: 200_000, Rounds: rounds, Finds: finds, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(epsilon * 1e6)}, Accountant: privacy.Pure})
+			p, err := NewOffline(OfflineSpec{Queries: queries, Contribution: byRow, Rows: 200_000, Rounds: rounds,
+				Finds: finds, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(epsilon * 1e6)}, Accountant: privacy.Pure})
 			if err != nil {
 				t.Fatal(err)
 			}

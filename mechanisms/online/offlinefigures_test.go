@@ -132,7 +132,8 @@ func offlineFigures(t testing.TB, dimensions []dimension, n int, cost privacy.Co
 	for finds, best := range map[Finding]*float64{Exponential: &exponential, Sparse: &sparse} {
 		*best = math.Inf(1)
 		for _, r := range []int{max(rounds/2, 1), rounds} {
-			p, err := NewOffline(OfflineSpec{Queries: queries, Contribution: byRow, Rows: int64(n), Rounds: r, Finds: finds, Accountant: accountant, Cost: cost})
+			p, err := NewOffline(OfflineSpec{Queries: queries, Contribution: byRow, Rows: int64(n), Rounds: r,
+				Finds: finds, Accountant: accountant, Cost: cost})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -57,7 +57,8 @@ func TestSpecsAreChecked(t *testing.T) {
 func TestPlansCostNoMore(t *testing.T) {
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
 		for _, rule := range []Rule{TheoryStep, Projection, Median} {
-			for _, contribution := range []privacy.Contribution{{Rows: 3, Neighbors: privacy.AddRemove}, {Rows: 21, Neighbors: privacy.ReplaceOne}, {Rows: 27, Groups: 2, PerGroup: 6, Neighbors: privacy.AddRemove}} {
+			for _, contribution := range []privacy.Contribution{{Rows: 3, Neighbors: privacy.AddRemove}, {Rows: 21,
+				Neighbors: privacy.ReplaceOne}, {Rows: 27, Groups: 2, PerGroup: 6, Neighbors: privacy.AddRemove}} {
 				s := small(rule, accountant)
 				s.Contribution = contribution
 				offered := privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}

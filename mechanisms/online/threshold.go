@@ -80,7 +80,8 @@ func snapshot(truth privacy.Sensitive[[]int64]) privacy.Sensitive[[]int64] {
 }
 
 // observe opens the cells and reports whether the guess passes; if not, the noisy sum.
-func (n *instance) observe(q Query, guess int64, truth privacy.Sensitive[[]int64], comparison int64) (hard bool, value int64) {
+func (n *instance) observe(q Query, guess int64, truth privacy.Sensitive[[]int64], comparison int64) (hard bool,
+	value int64) {
 	sum := q.sum(sealed.Open(truth))
 	gap := sum - guess
 	if gap < 0 {

@@ -26,7 +26,8 @@ const (
 )
 
 func (k Kind) String() string {
-	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "", "matrix", "marginals", "product", "continual tree", "continual square root"}
+	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "", "matrix", "marginals", "product",
+		"continual tree", "continual square root"}
 	if int(k) < len(names) && k > 0 {
 		return names[k]
 	}

@@ -33,7 +33,7 @@ func (g *Grouping) inColumns(arg *semantics.Expr) (*semantics.Expr, *refuse.Refu
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its
 // cells. What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice
-// what avg(a) does. Different values are told apart by cells, so theirs are the cells' values: byCells.
+// what avg(a) does. Different values are distinguished by cells, so theirs are the cells' values: byCells.
 func (g *Grouping) value(arg *semantics.Expr, centred, byCells bool, u semantics.Use, pos int) (*linear.Argument, *refuse.Refusal) {
 	largest := u.Largest(g.Rows.Table)
 	key := fmt.Sprint(centred, byCells, u, largest, arg.Canon)

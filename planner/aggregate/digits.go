@@ -14,15 +14,15 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// bit_and and bit_or. SELECT bit_or(flags) FROM people is told digit by digit: a digit of the result is 1 where clearly
+// bit_and and bit_or. SELECT bit_or(flags) FROM people is read digit by digit: a digit of the result is 1 where clearly
 // more rows than noise makes have it, so each digit that the domain leaves open has a counter.
 
-// bit_and and bit_or of a column of whole numbers are told by a counter for each binary digit that the domain leaves
+// bit_and and bit_or of a column of whole numbers are read off a counter for each binary digit that the domain leaves
 // open: of the rows that have it (bit_or), or do not have it (bit_and). With values from 8 to 15 those are three, and
 //
 //	bit_or(x) = 8 + 1·[some row has digit 0] + 2·[… digit 1] + 4·[… digit 2]
 //
-// A digit is told where its noisy count is above twice its own half-width: post-processing of released counters, whose
+// A digit is set where its noisy count is above twice its own half-width: post-processing of released counters, whose
 // sensitivity is all that the privacy rests on. Equal values are counted each, which DISTINCT does not change.
 var digitAggregates = semantics.WordSet("bit_and bit_or")
 

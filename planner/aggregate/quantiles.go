@@ -128,7 +128,7 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 		return &Found{Key: k, Counter: -1, Type: arg.Type()}, nil
 	}
 	if !arg.IsConstant() || arg.Parameter > 0 {
-		return nil, nil // what is wrong with it is told when it is bound
+		return nil, nil // what is wrong with it is reported when it is bound
 	}
 	v, refusal := arg.Value(nil)
 	if refusal != nil {

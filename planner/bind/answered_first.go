@@ -156,7 +156,8 @@ func readsAround(sel *pg.SelectStmt, around *Rows) (reads bool) {
 }
 
 // comparedWithEach is x op ANY (…) or x op ALL (…) over values.
-func (b *noting) comparedWithEach(s *pg.SubLink, t *semantics.Translator, subject *semantics.Expr, list []*semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+func (b *noting) comparedWithEach(s *pg.SubLink, t *semantics.Translator, subject *semantics.Expr,
+	list []*semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	pos, all := int(s.Location), s.SubLinkType == pg.SubLinkType_ALL_SUBLINK
 	if list = different(list); len(list) == 0 {
 		return semantics.ConstantExpr(all, policy.Bool, pos), nil

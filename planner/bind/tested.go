@@ -39,7 +39,8 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 		if e, refusal := around(n); e != nil || refusal != nil {
 			return e, refusal
 		}
-		if op := n.GetAExpr(); n.GetBoolExpr() == nil && n.GetBooleanTest() == nil && (op == nil || op.Kind == pg.A_Expr_Kind_AEXPR_OP && predicate.Opposite[ast.Strings(op.Name)[len(op.Name)-1]] == "") {
+		if op := n.GetAExpr(); n.GetBoolExpr() == nil && n.GetBooleanTest() == nil && (op == nil ||
+			op.Kind == pg.A_Expr_Kind_AEXPR_OP && predicate.Opposite[ast.Strings(op.Name)[len(op.Name)-1]] == "") {
 			return nil, nil
 		}
 		e, refusal := plain.Expr(n)
@@ -63,7 +64,8 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 
 // test gives the rows a column that says whether a condition holds, once, where that is decided within a step.
 func (b *Binder) test(r *Rows, e *semantics.Expr) (at int, ok bool, refusal *refuse.Refusal) {
-	l := semantics.Lowerer{Table: r.Table, Env: b.Env, Box: semantics.NewBox(r.Table, b.Env), Notes: &b.Notes, OffGrid: b.Context.Settings.OffGrid}
+	l := semantics.Lowerer{Table: r.Table, Env: b.Env, Box: semantics.NewBox(r.Table, b.Env), Notes: &b.Notes,
+		OffGrid: b.Context.Settings.OffGrid}
 	holds, fails, within, refusal := l.Decided(e)
 	if !within || refusal != nil {
 		return 0, false, refusal

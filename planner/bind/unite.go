@@ -24,7 +24,8 @@ import (
 // the sub-query's rows are those of a United. UNION is that and DISTINCT, along the unit; INTERSECT and EXCEPT of
 // units' keys are DISTINCT and a condition on what the unit has elsewhere.
 
-// setRows are the private rows of a set operation. It returns nil if none of its branches passes such rows on, or if each
+// setRows are the private rows of a set operation. It returns nil if none of its branches passes such rows on, or if
+// each
 // branch is grouped by what it shows. Each branch is bound once: branches stand in one another.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	union := sel.Op == pg.SetOperation_SETOP_UNION

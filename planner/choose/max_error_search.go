@@ -138,7 +138,8 @@ func (ch *Weigher) cheapest(open []*purchase) (best []*Path, least privacy.Cost)
 
 // with is the paths with some of the releases: each question from one of them, from what is counted for another
 // question, or counted by itself; false means one has no path.
-func (ch *Weigher) with(open []*purchase, releases []*policy.Release, some int) (paths []*Path, cost privacy.Cost, ok bool) {
+func (ch *Weigher) with(open []*purchase, releases []*policy.Release, some int) (paths []*Path, cost privacy.Cost,
+	ok bool) {
 	bought := map[*policy.Release]*plans.Measure{}
 	paths = make([]*Path, len(open))
 	for i, p := range open {

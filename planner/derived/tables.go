@@ -211,6 +211,9 @@ func steppedDomain(t policy.Type, typmod int32, least, most int64, nulls policy.
 	var err error
 	if t == policy.NumericType {
 		_, scale := policy.NumericTypmod(typmod)
+		if scale < 0 { // whole hundreds are no cells
+			return nil
+		}
 		units := func(n int64) policy.Numeric { return policy.Numeric{Coefficient: big.NewInt(n), Scale: scale} }
 		domain, err = policy.Steps(t, typmod, units(least), units(most), policy.Step{Decimal: units(step)}, rules)
 	} else {

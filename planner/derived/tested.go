@@ -60,7 +60,8 @@ func NewTested(d *Tested) *policy.Table {
 	t := newDerived(d, d.From.MaxRowsPerUnit)
 	t.Name = d.From.Name
 	addAll(t, d.From)
-	c := &policy.Column{Name: d.name(), Type: policy.Bool, Typmod: -1, Table: t, Domain: truths(), Nulls: policy.NullExclude, Outside: policy.OutsideExclude}
+	c := &policy.Column{Name: d.name(), Type: policy.Bool, Typmod: -1, Table: t, Domain: truths(),
+		Nulls: policy.NullExclude, Outside: policy.OutsideExclude}
 	if slices.ContainsFunc(d.columns(), func(c *policy.Column) bool { return c.Domain.Null >= 0 }) {
 		c.Domain, c.Nulls = c.Domain.WithNull(), policy.NullCell
 	}
@@ -76,13 +77,16 @@ func TestedIn(t *policy.Table, holds, fails predicate.Pred) (at int, ok bool) {
 			return 0, false
 		}
 		own := func(p predicate.Pred) []byte {
-			return predicate.Encode(nil, predicate.Over(p, func(c *policy.Column) *policy.Column { return d.From.Columns[slices.Index(t.Columns, c)] }))
+			return predicate.Encode(nil, predicate.Over(p,
+				func(c *policy.Column) *policy.Column { return d.From.Columns[slices.Index(t.Columns, c)] }))
 		}
 		read, _ := predicate.Columns(holds, nil)
-		if read, _ = predicate.Columns(fails, read); slices.ContainsFunc(read, func(c *policy.Column) bool { return slices.Index(t.Columns, c) >= len(d.From.Columns) }) {
+		if read, _ = predicate.Columns(fails, read); slices.ContainsFunc(read,
+			func(c *policy.Column) bool { return slices.Index(t.Columns, c) >= len(d.From.Columns) }) {
 			return 0, false
 		}
-		if bytes.Equal(own(holds), predicate.Encode(nil, d.Holds)) && bytes.Equal(own(fails), predicate.Encode(nil, d.Fails)) {
+		if bytes.Equal(own(holds), predicate.Encode(nil, d.Holds)) && bytes.Equal(own(fails), predicate.Encode(nil,
+			d.Fails)) {
 			return len(d.From.Columns), true
 		}
 		from = d.From

@@ -33,7 +33,8 @@ func noteExcluded(t *policy.Table, notes *semantics.Notes) {
 		is             string
 		nulls, outside bool
 	}{
-		{" is NULL", true, false}, {" is outside its domain", false, true}, {" is NULL or outside its domain", true, true},
+		{" is NULL", true, false}, {" is outside its domain", false, true}, {" is NULL or outside its domain", true,
+			true},
 	} {
 		columns := slices.DeleteFunc(slices.Clone(t.Columns), func(c *policy.Column) bool {
 			nulls, outside := c.Nulls == policy.NullExclude, c.Outside == policy.OutsideExclude

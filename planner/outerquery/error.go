@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -103,7 +104,8 @@ func combinedLinear(e *semantics.Expr, a, b *Linear) *Linear {
 	case "coalesce":
 		return a
 	case "round":
-		if len(b.Counts) == 0 && b.constant.IsInt() && b.constant.Sign() >= 0 && b.constant.Cmp(big.NewRat(semantics.MaxDecimals, 1)) <= 0 {
+		if len(b.Counts) == 0 && b.constant.IsInt() && b.constant.Sign() >= 0 &&
+			b.constant.Cmp(big.NewRat(semantics.MaxDecimals, 1)) <= 0 {
 			return a.within(int(b.constant.Num().Int64()))
 		}
 	}
@@ -112,7 +114,10 @@ func combinedLinear(e *semantics.Expr, a, b *Linear) *Linear {
 
 // cast is a linear function as another type; nil means it is no number.
 func (f *Linear) cast(e *semantics.Expr) *Linear {
+	of := e.Args[0].Type()
 	switch {
+	case of == policy.Float4 && e.Type() != of, of == policy.Float8 && e.Type() == policy.NumericType:
+		return nil // which keep as many digits as a float's value has room for
 	case e.Type().Integer():
 		return f.within(0)
 	case e.Type() == policy.NumericType && e.Typmod() >= 0:
@@ -141,7 +146,10 @@ func (f *Linear) within(decimals int) *Linear {
 // further apart then.
 func (f *Linear) rounded(decimals int) *Linear {
 	out := f.times(big.NewRat(1, 1))
-	step := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))
+	step := new(big.Rat).SetInt(derived.Tens(int32(max(decimals, -decimals))))
+	if decimals > 0 {
+		step.Inv(step)
+	}
 	out.Rounded.Add(out.Rounded, step)
 	return out
 }

@@ -230,19 +230,13 @@ func applyNumericTypmod(n numeric, typmod int32) (policy.Value, error) {
 	if typmod < 4 {
 		return n, nil
 	}
-	precision, scale := numericTypmod(typmod)
+	precision, scale := policy.NumericTypmod(typmod)
 	rounded := roundNumeric(n, scale)
 	digits := decimalDigits(rounded.Coefficient)
 	if rounded.Coefficient.Sign() != 0 && digits-rounded.Scale > precision-scale {
 		return nil, fail(stateRange, "numeric field overflow")
 	}
 	return rounded, nil
-}
-
-// numericTypmod takes a modifier apart; scales are eleven bits, signed.
-func numericTypmod(typmod int32) (precision, scale int32) {
-	bits := typmod - 4
-	return bits >> 16 & 0xffff, (bits&0x7ff ^ 1024) - 1024
 }
 
 func (r registry) numerics() {

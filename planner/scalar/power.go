@@ -3,7 +3,6 @@ package scalar
 import (
 	"math"
 	"math/big"
-	"math/bits"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -66,34 +65,8 @@ func sqrtNumeric(v numeric) (policy.Value, error) {
 	}
 	scale := shown(minSignificant-((weight(v)+1)*2-1), v.Scale)
 	root := new(big.Int).Mul(v.Coefficient, pow10(2*scale+2-v.Scale))
-	return roundNumeric(newNumeric(wholeRoot(root), scale+1), scale), nil
-}
-
-// wholeRoot is the root of a number, rounded down; the number is written to. Up to 126 bits a float's root is off by a
-// 2^51st of itself at most, of which one step of Newton's leaves less than one: it is asked on each of a million cells.
-func wholeRoot(n *big.Int) *big.Int {
-	words := n.Bits()
-	if bits.UintSize != 64 || n.BitLen() > 126 || len(words) == 0 {
-		return n.Sqrt(n)
-	}
-	hi, lo := uint64(0), uint64(words[0])
-	if len(words) > 1 {
-		hi = uint64(words[1])
-	}
-	x := uint64(math.Sqrt(math.Ldexp(float64(hi), 64) + float64(lo)))
-	q, _ := bits.Div64(hi, lo, x)
-	x = x/2 + q/2 + x&q&1
-	above := func(x uint64) bool {
-		h, l := bits.Mul64(x, x)
-		return h > hi || h == hi && l > lo
-	}
-	for above(x) {
-		x--
-	}
-	for !above(x + 1) {
-		x++
-	}
-	return n.SetUint64(x)
+	root.Sqrt(root)
+	return roundNumeric(newNumeric(root, scale+1), scale), nil
 }
 
 // checkLog refuses what has no logarithm.

@@ -129,7 +129,8 @@ func exactConstant(e *Expr) *exact {
 	case int64:
 		digits = big.NewInt(v)
 	case policy.Numeric:
-		if digits, scale = v.Coefficient, v.Scale; scale < 0 || scale > maxExactScale || digits.BitLen() > maxExactBits {
+		if digits, scale = v.Coefficient, v.Scale; scale < 0 || scale > maxExactScale ||
+			digits.BitLen() > maxExactBits {
 			return nil
 		}
 	default:
@@ -198,7 +199,8 @@ func operated(e *Expr, args []*exact) *exact {
 			}
 			return holds
 		}}
-	case (e.Form == FormAnd || e.Form == FormOr) && !slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Type() != policy.Bool }):
+	case (e.Form == FormAnd || e.Form == FormOr) && !slices.ContainsFunc(e.Args,
+		func(a *Expr) bool { return a.Type() != policy.Bool }):
 		return &exact{0, func(cell int64) *big.Int {
 			out := truthNumber(e.Form == FormAnd)
 			for _, a := range args {
@@ -339,7 +341,8 @@ func (x *exact) within(t policy.Type) *exact {
 	}}
 }
 
-// Numbers finds what is added up of an expression on cells of its columns, and whether it varies there: in their middles,
+// Numbers finds what is added up of an expression on cells of its columns, and whether it varies there: in their
+// middles,
 // or at their low ends, as GROUP BY shows them.
 func (b *Box) Numbers(e *Expr, low bool) func(cells []int) (x Number, varies bool, refusal *refuse.Refusal) {
 	of, known := b.Middle, b.exactNumbers(e, low)
@@ -363,7 +366,10 @@ func (b *Box) exactNumbers(e *Expr, low bool) func(cells []int) (Number, bool) {
 	d, first := b.exactAt(e, (*policy.Domain).Low)
 	var last *exact
 	if first != nil && !low && !d.Single() {
-		_, last = b.exactAt(e, func(d *policy.Domain, cell int) policy.Value { return InnerOf(d, cell, LastOf(d, cell)) })
+		_, last = b.exactAt(e, func(d *policy.Domain, cell int) policy.Value {
+			return InnerOf(d, cell, LastOf(d,
+				cell))
+		})
 		if last == nil {
 			first = nil
 		}

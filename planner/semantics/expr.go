@@ -55,7 +55,7 @@ type Expr struct {
 	Formula   bool    // it is the planner's own arithmetic over counters, an average's
 	Answered  bool    // it depends on what is answered first (docs/adr/0117), which is not known when the statement is first planned
 	Awaited   bool    // it depends on what is not answered yet, for which a value stands
-	Collated  bool    // COLLATE stands in it
+	Collated  bool    // it contains COLLATE
 	Nodes     int     // of its tree; 0 means one
 	steps     int     // what evaluating it takes of Work; 0 means one
 	Looked    *Looked // what it looks up by its only argument; nil means it looks nothing up (alike.go)

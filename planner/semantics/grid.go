@@ -221,7 +221,7 @@ func DecimalsIn(e *Expr, t *policy.Table) int {
 		return DecimalsIn(e.Args[0], t)
 	case len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:"):
 		_, scale := policy.NumericTypmod(e.Typmod())
-		return int(scale)
+		return int(max(scale, 0))
 	case len(e.Args) == 2 && e.Op == "*":
 		a, b := DecimalsIn(e.Args[0], t), DecimalsIn(e.Args[1], t)
 		if a < 0 || b < 0 {

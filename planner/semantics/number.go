@@ -9,8 +9,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Number is a value among those that are added up cell by cell, of which there may be a million. Most are a whole number
-// of 10^−scale that has room in 64 bits, and are placed on a grid without a fraction of large numbers. The zero value is
+// Number is a value among those that are added up cell by cell, of which there may be a million. Most are a whole
+// number
+// of 10^−scale that has room in 64 bits, and are placed on a grid without a fraction of large numbers. The zero value
+// is
 // NULL. What is said of a Number is what is said of its fraction (Rat), to the last digit.
 type Number struct {
 	digits *big.Int // of a decimal that has no room in n

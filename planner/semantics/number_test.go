@@ -46,7 +46,8 @@ func drawnValue(r *rand.Rand) policy.Value {
 	n := r.Int63() >> r.Intn(63)
 	switch r.Intn(8) {
 	case 0:
-		n = []int64{0, 1, 5, 50, 500, math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64/2 + 1, 4611686018427387905}[r.Intn(9)]
+		n = []int64{0, 1, 5, 50, 500, math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64/2 + 1,
+			4611686018427387905}[r.Intn(9)]
 	case 1:
 		n = (n/1000)*1000 + []int64{0, 499, 500, 501, 50, 5}[r.Intn(6)]
 	}
@@ -62,7 +63,8 @@ func drawnValue(r *rand.Rand) policy.Value {
 	case 2:
 		return math.Ldexp(float64(n>>10), r.Intn(140)-120)
 	case 3:
-		return []float64{0, math.Copysign(0, -1), 0.5, 2.5, -0.5, 1e-320, 1e300, 0.1, 1e15 + 0.5, 4503599627370495.5}[r.Intn(10)]
+		return []float64{0, math.Copysign(0, -1), 0.5, 2.5, -0.5, 1e-320, 1e300, 0.1, 1e15 + 0.5,
+			4503599627370495.5}[r.Intn(10)]
 	}
 	return policy.NewNumeric(n, int32(r.Intn(22)))
 }
@@ -87,8 +89,10 @@ func TestNumbersAreFractions(t *testing.T) {
 			t.Fatalf("%v is %v", v, x.Rat())
 		case x.Decimals() != decimalsByFractions(a), DecimalsOf(a) != decimalsByFractions(a):
 			t.Fatalf("%v has %d and %d digits, want %d", v, x.Decimals(), DecimalsOf(a), decimalsByFractions(a))
-		case x.Nearest10(exponent) != nearestByFractions(a, exponent), Nearest10(a, exponent) != nearestByFractions(a, exponent):
-			t.Fatalf("%v in 10^%d is %d and %d, want %d", v, exponent, x.Nearest10(exponent), Nearest10(a, exponent), nearestByFractions(a, exponent))
+		case x.Nearest10(exponent) != nearestByFractions(a, exponent), Nearest10(a, exponent) != nearestByFractions(a,
+			exponent):
+			t.Fatalf("%v in 10^%d is %d and %d, want %d", v, exponent, x.Nearest10(exponent), Nearest10(a, exponent),
+				nearestByFractions(a, exponent))
 		case x.Cmp(y) != a.Cmp(b):
 			t.Fatalf("%v beside %v is %d, want %d", v, w, x.Cmp(y), a.Cmp(b))
 		case m.Rat().Cmp(mean) != 0 || m.Nearest10(exponent) != nearestByFractions(mean, exponent):

@@ -93,7 +93,8 @@ func elapsedHint(c *policy.Column, e *Expr) string {
 func lengthOf(e *Expr) int64 {
 	for _, a := range e.Args {
 		if a.Form == formConstant {
-			if unit, refusal := a.Value(nil); refusal == nil && unit != nil && lengths[strings.ToLower(predicate.Text(unit))] > 0 {
+			if unit, refusal := a.Value(nil); refusal == nil && unit != nil &&
+				lengths[strings.ToLower(predicate.Text(unit))] > 0 {
 				return lengths[strings.ToLower(predicate.Text(unit))]
 			}
 		} else if len(a.Args) > 0 {

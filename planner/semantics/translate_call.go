@@ -68,7 +68,8 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 		}
 	}
 	if name == "to_char" && len(args) == 2 && (args[0].Monotone && IsMoment(args[0].Type()) ||
-		args[0].Type() == policy.TimeT && isDayTime(args[0])) && args[1].Form == formConstant && MustConstant(args[1]) != nil {
+		args[0].Type() == policy.TimeT && isDayTime(args[0])) && args[1].Form == formConstant &&
+		MustConstant(args[1]) != nil {
 		if unit := scalar.TemplateUnit(predicate.Text(MustConstant(args[1]))); unit != "" {
 			e.Form, e.Want = formExtract, unit
 		}

@@ -49,7 +49,8 @@ func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought
 		parts = append(parts, text)
 	}
 	if plan.WantsErrors() && hasChoices(plan) {
-		parts = append(parts, "bounds of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
+		whose := strings.Join(append([]string{"what is chosen"}, unknownError(plan)...), ", ")
+		parts = append(parts, "bounds of "+whose+" are NULL: it is near in rows, and how far that is in values the rows alone know")
 	}
 	n := Notice{Message: strings.Join(parts, "; ")}
 	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), refinements(plan, bought), public, plan.Notes), "\n")

@@ -116,7 +116,8 @@ func pickErrors(plan *plans.Plan, at string) []string {
 				case run.Measure < 0:
 				case run.Threshold != nil:
 					margin := plan.Measures[run.Measure].Spec.Margin(plan.Confidence)
-					text = fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", margin, at)
+					text = fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s",
+						margin, at)
 				case run.Selected != nil:
 					text = pickText(run.Selected, at)
 					steps, _, _ = run.Selected.Steps()

@@ -59,7 +59,8 @@ func figure(x *big.Rat) string {
 	}
 	up := new(big.Int).Add(scaled.Num(), new(big.Int).Sub(scaled.Denom(), big.NewInt(1)))
 	up.Quo(up, scaled.Denom())
-	return new(big.Rat).Quo(new(big.Rat).SetInt(up), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))).FloatString(decimals)
+	return new(big.Rat).Quo(new(big.Rat).SetInt(up), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10),
+		big.NewInt(int64(decimals)), nil))).FloatString(decimals)
 }
 
 // barOf is the interval of a column that has one about a value of it, rounded outwards to a value of its type; NULL
@@ -71,6 +72,10 @@ func barOf(c plans.OutColumn, v policy.Value) (low, high policy.Value) {
 	case int64:
 		at := new(big.Rat).SetInt64(v)
 		low, high = wholeWithin(c.Type, lowEnd(at, off, 0)), wholeWithin(c.Type, highEnd(at, off, 0))
+	case policy.Date:
+		at := new(big.Rat).SetInt64(int64(v))
+		low = policy.Date(wholeWithin(policy.Int4, lowEnd(at, off, 0)))
+		high = policy.Date(wholeWithin(policy.Int4, highEnd(at, off, 0)))
 	case policy.Numeric:
 		at, scale := new(big.Rat).SetFrac(v.Coefficient, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil)), v.Scale
 		if c.Typmod < 0 {

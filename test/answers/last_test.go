@@ -44,7 +44,8 @@ func TestLast(t *testing.T) {
 		{`EXPLAIN SELECT count(*) FROM people`, first},
 		{`SELECT count(*) + 0 FROM people WHERE age > 30`, "0|9.9|10|30|0.95|free: answered from people"},
 		{`SELECT city, count(*) FROM people GROUP BY city`, "0.1|9.8|10|30|0.95|cost ε 0.1; 9.8 of 10 left"},
-		{`SELECT avg(age) FROM people`, "0.1|9.7|10|0.95|cost ε 0.1; 9.7 of 10 left; no ± is known for avg; SET dp.error_columns = on shows its bounds"},
+		{`SELECT avg(age) FROM people`,
+			"0.1|9.7|10|0.95|cost ε 0.1; 9.7 of 10 left; no ± is known for avg; SET dp.error_columns = on shows its bounds"},
 		{`SELECT avg(age) FROM people`, "0|9.7|10|0.95|free"},
 	} {
 		rows, err := conn.Query(ctx, step.sql)

@@ -22,8 +22,10 @@ func TestShownErrors(t *testing.T) {
 			"count(*), sum(age) AS years, avg(age), count(*) * 2 AS two FROM people",
 			"count ±100, years ±5161, two ±200 a value at 95 %; no ± is known for avg" + on,
 		},
-		{"sum(n), avg(n) AS mean FROM (SELECT hiv, count(*) AS n FROM people GROUP BY 1) q", "no ± is known for sum, mean" + on},
-		{"max(n) FROM (SELECT city, count(*) AS n FROM people GROUP BY 1 ORDER BY 2 LIMIT 3) q", "no ± is known for max" + on},
+		{"sum(n), avg(n) AS mean FROM (SELECT hiv, count(*) AS n FROM people GROUP BY 1) q",
+			"no ± is known for sum, mean" + on},
+		{"max(n) FROM (SELECT city, count(*) AS n FROM people GROUP BY 1 ORDER BY 2 LIMIT 3) q",
+			"no ± is known for max" + on},
 	} {
 		if notes := strings.Join(w.Ask("SELECT "+c[0]).Notes, " "); !strings.Contains(notes, c[1]) {
 			t.Errorf("SELECT %s: %s", c[0], notes)

@@ -190,7 +190,8 @@ func (d dice) ofColumns(columns []shownColumn) string {
 	}
 	text += " FROM gauge GROUP BY moment"
 	switch at := d.IntN(4); {
-	case at == 0 && !strings.Contains(text, " OVER "): // which an engine reads, and no ± is known through its sub-queries
+	case at == 0 && !strings.Contains(text,
+		" OVER "): // which an engine reads, and no ± is known through its sub-queries
 		return "SELECT " + names + " FROM (" + text + ") q"
 	case at == 1:
 		return text + " ORDER BY moment DESC"
@@ -262,7 +263,8 @@ func TestNoticesOfColumns(t *testing.T) {
 		for i, c := range columns {
 			width, told := widths[c.name]
 			if told != c.linear || told == slices.Contains(unknown, c.name) {
-				t.Errorf("%s\n  of %s a ± is told: %v, that none is known: %v\n  notes: %q", sql, c.name, told, !told, said)
+				t.Errorf("%s\n  of %s a ± is told: %v, that none is known: %v\n  notes: %q", sql, c.name, told, !told,
+					said)
 			}
 			if others++; !told || !c.linear {
 				continue
@@ -285,7 +287,8 @@ func TestNoticesOfColumns(t *testing.T) {
 	if all.Trials == 0 || others == 0 {
 		t.Error("the law has seen nothing")
 	}
-	t.Logf("%d of %d values lie within the ± of their columns; of %d columns none is known", all.Hits, all.Trials, others)
+	t.Logf("%d of %d values lie within the ± of their columns; of %d columns none is known", all.Hits, all.Trials,
+		others)
 }
 
 // coveredWithin counts the rows of which a column's true value is no further off than a width.

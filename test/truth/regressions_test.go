@@ -18,7 +18,8 @@ var regressions = []struct {
 	{"shop", `SELECT balance BETWEEN 20.25 AND (SELECT avg(balance) FROM customer), sum(balance), count(*) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kvc", ""},
 	{"shop", `SELECT t.price > m.a, count(*) FROM lineitem t, (SELECT count(*) / 7.0 AS a FROM lineitem) m GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"shop", `SELECT o.status, l.price > 20.25, count(*) FROM orders o LEFT JOIN lineitem l USING (order_id) GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
-	{"shop", `SELECT coalesce(total > 20.25 OR paid, false), count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT coalesce(total > 20.25 OR paid, false), count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`,
+		"kc", ""},
 	{"shop", `SELECT avg(CASE WHEN price > 20.25 THEN 1.5 ELSE 2 END), sum(CASE WHEN price > (SELECT avg(price) FROM lineitem) THEN 3 WHEN price < 20.25 THEN -1 ELSE 0 END) FROM lineitem`, "vv", ""},
 	// COLLATE "C" is how cells compare.
 	{"shop", `SELECT country COLLATE "C", count(*) FROM customer WHERE country COLLATE "POSIX" < 'fr' AND tier COLLATE pg_catalog."default" LIKE 'g%' GROUP BY country HAVING count(*) > 0 ORDER BY 1`, "kc", ""},
