@@ -103,7 +103,11 @@ func (w *writer) tested(d *derived.Tested) string {
 	a := w.sub(d.From, "a")
 	items := w.passed(a, len(d.From.Columns))
 	if last := len(w.table.Columns); slices.Contains(w.used, w.table.Columns[last-1]) {
-		items = append(items, "CASE WHEN "+a.predicate(d.Holds)+" THEN 1 WHEN "+a.predicate(d.Fails)+" THEN 0 END AS n"+strconv.Itoa(last))
+		otherwise := " ELSE 0 END"
+		if !d.Total() {
+			otherwise = " WHEN " + a.predicate(d.Fails) + " THEN 0 END"
+		}
+		items = append(items, "CASE WHEN "+a.predicate(d.Holds)+" THEN 1"+otherwise+" AS n"+strconv.Itoa(last))
 	}
 	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + ")"
 }

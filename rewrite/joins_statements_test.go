@@ -274,6 +274,7 @@ var sumStatements = []string{
 	`SELECT sum(coalesce(cost, 12.5) * (1 - coalesce(minutes, 3))), sum(coalesce(minutes * cost, 0)), avg(cast(cost AS numeric(9,3))), stddev(coalesce(minutes, 1) - room) FROM visits`,
 	`SELECT p.sex, sum(p.age - coalesce(v.minutes, 0)), sum(CASE WHEN p.age > 3 THEN p.age - coalesce(v.minutes, -1) ELSE 0 END) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'B' GROUP BY 1`,
 	`SELECT CASE WHEN cost < 2.25 THEN 'low' WHEN cost <= 6.6 THEN 'middle' ELSE 'high' END AS k, count(*), sum(minutes), avg(CASE WHEN cost > 3.3 THEN 1 ELSE 4 END) FROM visits GROUP BY 1`,
+	`SELECT cost > 3.3 OR NULL, cost IN (2.2, NULL), count(*) FROM visits GROUP BY 1, 2`,
 	`SELECT p.sex, v.cost > 4.75 AS k, count(*), sum(p.age) FROM people p LEFT JOIN visits v ON p.person_id = v.who GROUP BY 1, 2`,
 }
 

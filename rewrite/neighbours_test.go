@@ -158,6 +158,8 @@ var moreStatements = append([]string{
 	`SELECT w.floor, sum(v.cost), avg(c.paid) FROM visits v JOIN wards w ON v.ward = w.code JOIN calls c ON c.who = v.who GROUP BY 1`,
 	`SELECT day, count(*) FROM visits GROUP BY 1`,
 	`SELECT count(*) FROM visits WHERE day BETWEEN '2025-01-10' AND '2025-02-20' UNION ALL SELECT count(*) FROM calls WHERE moment < '2025-01-03 04:00'`,
+	`SELECT secs > 22.5 OR NULL, paid < 150 AND NULL, paid IN (150, NULL), count(*) FROM calls GROUP BY 1, 2, 3`,
+	`SELECT cost NOT BETWEEN 3.3 AND NULL, count(*), sum(minutes) FROM visits GROUP BY 1`,
 	`SELECT secs > 22.5, paid < 150 OR moment::time <= '22:30', count(*), sum(CASE WHEN secs < 7.25 THEN 10 ELSE -5 END) FROM calls GROUP BY 1, 2`,
 }, askedOfTexts...)
 

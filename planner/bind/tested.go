@@ -62,6 +62,9 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 	return tested, nil
 }
 
+// maxTested is how many conditions of a statement become columns.
+const maxTested = 10
+
 // test gives the rows a column that says whether a condition holds, once, where that is decided within a step.
 func (b *Binder) test(r *Rows, e *semantics.Expr) (at int, ok bool, refusal *refuse.Refusal) {
 	l := semantics.Lowerer{Table: r.Table, Env: b.Env, Box: semantics.NewBox(r.Table, b.Env), Notes: &b.Notes,
@@ -69,6 +72,10 @@ func (b *Binder) test(r *Rows, e *semantics.Expr) (at int, ok bool, refusal *ref
 	holds, fails, within, refusal := l.Decided(e)
 	if !within || refusal != nil {
 		return 0, false, refusal
+	}
+	read, _ := predicate.Columns(holds, nil)
+	if read, _ = predicate.Columns(fails, read); len(read) == 0 || derived.TestsOf(r.Table) == maxTested {
+		return 0, false, nil // a constant, once its bounds have moved to steps; or too many, whose cells are all combinations
 	}
 	if at, ok = derived.TestedIn(r.Table, holds, fails); ok {
 		return at, true, nil

@@ -17,10 +17,12 @@ import (
 // asks for cells of that column, where balance has steps of 0.5: no cell of its own says on which side a balance is.
 //
 // Claim: a row of Tested is a function of one row of From, which it replaces, and lies in one cell of the further
-// column: true where Holds does, else false where Fails does, else NULL. Neighbours: a unit's rows of the result are as
+// column: true where Holds does, else false where Fails does, else NULL. Where Fails is the complement of Holds there is no
+// NULL, and the SQL asks for Holds alone: true, or else false. Neighbours: a unit's rows of the result are as
 // many as its rows of From, and follow from them alone, so that what a unit moves is bounded as before, by From's rows
 // a unit. Proof: both conditions are read off the normalised values of that row, and nothing in them can fail
-// (rewrite/predicate.go). Where none of their columns can be NULL in a row that is counted, one of the two holds.
+// (rewrite/predicate.go).
+// A condition may be NULL though no column of it is (balance > 21.43 OR NULL): it is the predicates that are compared.
 type Tested struct {
 	From         *policy.Table
 	Holds, Fails predicate.Pred
@@ -31,6 +33,11 @@ func (d *Tested) Inputs() []*policy.Table { return []*policy.Table{d.From} }
 // Meaning: see Paired.
 func (d *Tested) Meaning() []byte {
 	return predicate.Encode(predicate.Encode(encodeInputs([]byte("tested"), d), d.Holds), d.Fails)
+}
+
+// Total reports whether one of the two conditions holds of each row.
+func (d *Tested) Total() bool {
+	return bytes.Equal(predicate.Encode(nil, predicate.Not(d.Holds)), predicate.Encode(nil, d.Fails))
 }
 
 // columns are those that the conditions read.
@@ -48,11 +55,11 @@ func (d *Tested) name() string {
 	if of.Table != nil && of.Table.Derived == nil { // as derived tables name what they take over
 		name = of.Table.Name + "." + name
 	}
-	if c, ok := d.Holds.(predicate.Compare); ok {
+	if c, ok := d.Holds.(predicate.Compare); ok && d.Total() {
 		return name + " " + c.Op + " " + predicate.Text(predicate.CanonicalValue(c.Value))
 	}
 	sum := sha256.Sum256(predicate.Encode(predicate.Encode(nil, d.Holds), d.Fails))
-	return "a condition on " + name + " " + hex.EncodeToString(sum[:4])
+	return "a condition on " + name + " " + hex.EncodeToString(sum[:16])
 }
 
 // NewTested makes the table of a Tested: the columns and keys of From, then the condition.
@@ -62,7 +69,7 @@ func NewTested(d *Tested) *policy.Table {
 	addAll(t, d.From)
 	c := &policy.Column{Name: d.name(), Type: policy.Bool, Typmod: -1, Table: t, Domain: truths(),
 		Nulls: policy.NullExclude, Outside: policy.OutsideExclude}
-	if slices.ContainsFunc(d.columns(), func(c *policy.Column) bool { return c.Domain.Null >= 0 }) {
+	if !d.Total() {
 		c.Domain, c.Nulls = c.Domain.WithNull(), policy.NullCell
 	}
 	t.Columns = append(t.Columns, c)
@@ -90,5 +97,16 @@ func TestedIn(t *policy.Table, holds, fails predicate.Pred) (at int, ok bool) {
 			return len(d.From.Columns), true
 		}
 		from = d.From
+	}
+}
+
+// TestsOf is how many conditions are columns of a table already.
+func TestsOf(t *policy.Table) (n int) {
+	for {
+		d, is := t.Derived.(*Tested)
+		if !is {
+			return n
+		}
+		t, n = d.From, n+1
 	}
 }

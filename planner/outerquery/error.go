@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -146,7 +145,7 @@ func (f *Linear) within(decimals int) *Linear {
 // further apart then.
 func (f *Linear) rounded(decimals int) *Linear {
 	out := f.times(big.NewRat(1, 1))
-	step := new(big.Rat).SetInt(derived.Tens(int32(max(decimals, -decimals))))
+	step := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(decimals, -decimals))), nil))
 	if decimals > 0 {
 		step.Inv(step)
 	}

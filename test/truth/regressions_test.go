@@ -15,6 +15,10 @@ var regressions = []struct {
 }{
 	// A condition between two steps is a key.
 	{"shop", `SELECT CASE WHEN price < (SELECT avg(price) FROM lineitem) THEN 'low' WHEN price <= 77.77 THEN 'middle' ELSE 'high' END, count(*), sum(quantity) FROM lineitem GROUP BY 1`, "kcv", ""},
+	{"shop", `SELECT refund > 20.2 AS k, refund > 20.2 OR NULL AS l, count(*) FROM returned GROUP BY GROUPING SETS ((1), (2))
+		HAVING count(*) > 0`, "kkc", ""},
+	{"shop", `SELECT balance > -99.9 OR NULL AS k, count(*) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT balance IN (21.43, 30.77, NULL) AS k, count(*) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"shop", `SELECT balance BETWEEN 20.25 AND (SELECT avg(balance) FROM customer), sum(balance), count(*) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kvc", ""},
 	{"shop", `SELECT t.price > m.a, count(*) FROM lineitem t, (SELECT count(*) / 7.0 AS a FROM lineitem) m GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"shop", `SELECT o.status, l.price > 20.25, count(*) FROM orders o LEFT JOIN lineitem l USING (order_id) GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
