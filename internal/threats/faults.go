@@ -62,7 +62,7 @@ var Faults = []Fault{
 	{"a condition is NULL where a column of it is alone", "planner/derived/tested.go",
 		"	return bytes.Equal(predicate.Encode(nil, predicate.Not(d.Holds)), predicate.Encode(nil, d.Fails))\n",
 		"	return !slices.ContainsFunc(d.columns(), func(c *policy.Column) bool { return c.Domain.Null >= 0 })\n",
-		"rewrite.TestAuditNeighbours", true},
+		"planner.TestConditionsMayBeNULL", true},
 	{"an empty search_path is public", "planner/bind/catalog_relations.go", "if b.Context.Settings.SearchPath == nil {", "if len(b.Context.Settings.SearchPath) == 0 {", "planner.TestEmptySearchPath", false},
 	{"a series of released length is exact", "planner/outerquery/columns.go", "out.columns[i].Noisy = out.noisyRows", "out.columns[i].Noisy = false", "planner.TestSeriesOfCountsAreNoisy", false},
 	{"letters change their case under any collation alike", "planner/semantics/translate.go", "if changesCase[name] && slices", "if !changesCase[name] && slices", "planner.TestCollations", false},

@@ -17,10 +17,14 @@ func gauges(seed uint64) *schema {
 	d := newDice(seed, 11)
 	gauge := &table{name: "gauge", named: "gauge_id", bound: 1, keys: []string{"PRIMARY KEY (gauge_id)"}, columns: []column{
 		{name: "gauge_id", stored: "integer", declared: "integer", rules: "keys: join", kind: keyKind},
-		{name: "moment", stored: "date", declared: "date", rules: "domain: {min: 2020-01-01, max: 2024-12-31}, nulls: exclude, outside: exclude", kind: dateKind},
-		{name: "i", stored: "integer", declared: "integer", rules: "domain: {min: -5, max: 20}", kind: wholeKind},
-		{name: "n", stored: "numeric(6,2)", declared: "numeric(6,2)", rules: "domain: {min: 0, max: 10, step: 0.01}", kind: moneyKind},
-		{name: "f", stored: "double precision", declared: "double precision", rules: "domain: {min: -2, max: 8, step: 0.25}", kind: realKind},
+		{name: "moment", stored: "date", declared: "date",
+			rules: "domain: {min: 2020-01-01, max: 2024-12-31}, nulls: exclude, outside: exclude", kind: dateKind},
+		{name: "i", stored: "integer", declared: "integer",
+			rules: "domain: {min: -5, max: 20}", kind: wholeKind},
+		{name: "n", stored: "numeric(6,2)", declared: "numeric(6,2)",
+			rules: "domain: {min: 0, max: 10, step: 0.01}", kind: moneyKind},
+		{name: "f", stored: "double precision", declared: "double precision",
+			rules: "domain: {min: -2, max: 8, step: 0.25}", kind: realKind},
 		{name: "b", stored: "boolean", declared: "boolean", kind: boolKind},
 	}}
 	for id := range 400 {
