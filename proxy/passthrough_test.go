@@ -309,7 +309,7 @@ func (p *passThrough) Follow(c *session, k *command, tag string) error {
 }
 
 // Settle ends the implicit transaction of several statements.
-func (p *passThrough) Settle(c *session, commit bool) {
+func (p *passThrough) Settle(c *objects, commit bool) {
 	p.mu.Lock()
 	u := p.conns[c.pid]
 	p.mu.Unlock()

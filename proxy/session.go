@@ -28,8 +28,7 @@ type session struct {
 	log      *slog.Logger
 	database string
 	proved   *Proved // nil: her name is proved by the exchange of this connection
-	pid      uint32
-	counted  bool // among the user's connections
+	counted  bool    // among the user's connections
 	dataset  *policy.Dataset
 	view     *pipeline.Session // of the current policy and settings
 	viewed   uint64
@@ -45,6 +44,7 @@ type session struct {
 type objects struct {
 	replies
 	server     *Server
+	pid        uint32 // by which it is cancelled
 	user       string
 	policy     *policy.Policy
 	statements map[string]*prepared

@@ -36,7 +36,7 @@ var overlayChanges = []struct{ file, old, new string }{
 
 // settled tells the pass-through of the end of an implicit transaction.
 func settled(commit bool) string {
-	return fmt.Sprintf("if settle, ok := c.server.config.Pipeline.(interface{ Settle(*session, bool) }); ok {\n\t\tsettle.Settle(c, %v)\n\t}\n", commit)
+	return fmt.Sprintf("if settle, ok := c.server.config.Pipeline.(interface{ Settle(*objects, bool) }); ok {\n\t\tsettle.Settle(c, %v)\n\t}\n", commit)
 }
 
 // overlayFor writes the changed files and their list, and returns the list's path.
