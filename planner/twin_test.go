@@ -118,10 +118,7 @@ func unitsOf(v policy.Value) *big.Rat {
 
 // measureOn is the true vector of a measure: by counter, by cell.
 func measureOn(t *testing.T, m *plans.Measure, rows []scalar.Row) [][]int64 {
-	at := map[*policy.Column]int{}
-	for i, c := range m.Table.Columns {
-		at[c] = i
-	}
+	at := places(m.Table)
 	out := make([][]int64, m.Spec.Counters)
 	for c := range out {
 		out[c] = make([]int64, m.Spec.Cells)
@@ -161,8 +158,28 @@ func measureOn(t *testing.T, m *plans.Measure, rows []scalar.Row) [][]int64 {
 	return out
 }
 
-// withSums is a row of a table of the policy with the computed columns of one that is made of it.
+// places are the positions of a table's columns.
+func places(t *policy.Table) map[*policy.Column]int {
+	at := map[*policy.Column]int{}
+	for i, c := range t.Columns {
+		at[c] = i
+	}
+	return at
+}
+
+// withSums is a row of a table of the policy with the computed columns of one that is made of it, and with the truths of
+// its conditions.
 func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
+	if d, ok := of.Derived.(*derived.Tested); ok {
+		row = slices.Clone(withSums(t, d.From, row))
+		switch at := places(d.From); {
+		case holdsOn(t, d.Holds, row, at):
+			return append(row, true)
+		case holdsOn(t, d.Fails, row, at):
+			return append(row, false)
+		}
+		return append(row, nil)
+	}
 	d, ok := of.Derived.(*derived.Computed)
 	if !ok {
 		return row

@@ -39,7 +39,7 @@ type Binder struct {
 	viewing   []*policy.Table // the sources that are being bound
 	Inner     Answering       // what a sub-query came to that is answered first; nil means none is
 	exploring int             // above 0: what is translated is perhaps not below the boundary
-	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
+	AsWritten bool            // sums and conditions of columns stay expressions over them, which the twin of the tests evaluates
 }
 
 // noting is what is noted of conditions below a join.

@@ -30,7 +30,7 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 			return d != nil && !d.Single()
 		})
 	}
-	if r.MeetsList() || !within(e) {
+	if b.AsWritten || r.MeetsList() || !within(e) {
 		return e, nil
 	}
 	table, t, plain, found := r.Table, b.OverRows(r, place), b.OverRows(r, place), false
