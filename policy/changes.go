@@ -20,6 +20,9 @@ type Change struct {
 // restarts is the kind of changes that a running proxy does not take in.
 const restarts = "restart"
 
+// NeedsRestart tells a change that a running proxy does not take in.
+func (c Change) NeedsRestart() bool { return c.Kind == restarts }
+
 // changes gathers the differences of two policies.
 type changes []Change
 

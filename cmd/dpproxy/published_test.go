@@ -74,7 +74,7 @@ var allowed = map[string]string{
 	"proxy/pipeline.outside.bound privacy.Published":        "columns without rows",
 	"proxy/pipeline.outside.probeWith privacy.Published":    "rows that are made up of public keys and constants",
 	"proxy/pipeline.textResult privacy.Published":           "lines of an EXPLAIN or a SHOW: from the plan and her account",
-	"proxy.session.show privacy.Published":                  "her session's variables",
+	"proxy.replies.show privacy.Published":                  "her session's variables",
 	"proxy/pipeline.publicLeaf privacy.Published":           "keys of declared domains, and counts of rows that cannot exist",
 	"proxy/pipeline.outside.query privacy.Published":        "one empty row, for a query without a leaf",
 }
