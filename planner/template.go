@@ -172,6 +172,9 @@ func (t *Template) plan(l parse.Lifted, errorOf func(cells []mechanisms.Span) (m
 	leaf.Counts[0].Runs = []plans.Run{run}
 	p.Columns = slices.Clone(p.Columns)
 	p.Columns[0].Error = &off
+	if p.Columns[0].Source != nil {
+		p.Columns[0].Source = &leaf.Counts[0]
+	}
 	p.Leaves, p.Measures = []*plans.Leaf{&leaf}, []*plans.Measure{&m}
 	return &p
 }
