@@ -118,7 +118,7 @@ func TestChargedIsAnswered(t *testing.T) {
 			for range max(1, *statements/32) {
 				sql := charged(d)
 				if of.name == "wide" && strings.Contains(sql, "GROUP BY") && os.Getenv("DPPROXY_NIGHT") == "" {
-					continue // keys that are answered since ADR 216: refining what the first part bought may take for ever
+					continue // answered since ADR 216: refining what the first part bought may take for ever
 				}
 				p.fresh()
 				p.proxy.ask("SET statement_timeout = '2min'")
