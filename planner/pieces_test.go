@@ -374,7 +374,7 @@ func TestTwinEachCell(t *testing.T) {
 		"count(DISTINCT extract(month FROM hired))", "count(*) FILTER (WHERE age % 7 = 1), count(*)", "count(DISTINCT person_id)", "variance(width_bucket(income, 0, 100000, 9))"}
 	keys := []string{"", " GROUP BY date_trunc('month', hired)", " GROUP BY age / 10, extract(dow FROM hired)", " GROUP BY CASE WHEN age < 18 THEN 'child' WHEN income >= 50000 THEN 'rich' END",
 		" GROUP BY age IN (1, 2, 50), income = 1000", " GROUP BY width_bucket(age, 0, 100, 7), sex", " GROUP BY kids, date_trunc('year', hired)", " GROUP BY age"}
-	planned, held, mixed, pool := 0, 0, 0, []string(nil)
+	planned, held, mixed, roomy, pool := 0, 0, 0, 0, []string(nil)
 	shelf := &shelf{}
 	for n := range 360 {
 		if n%30 == 0 {
@@ -401,6 +401,10 @@ func TestTwinEachCell(t *testing.T) {
 		}
 		planned++
 		if got, want := planText(p), planText(cells); got != want {
+			if slices.ContainsFunc(p.Measures, func(m *plans.Measure) bool { return m.Held && vast(m) }) {
+				roomy++
+				continue // it is held with room around it, which the walk does not find
+			}
 			t.Fatalf("%s\nby pieces:\n%s\nby cells:\n%s", sql, got, want)
 		}
 		rows := randomRows(r, people, 40)
@@ -435,10 +439,21 @@ func TestTwinEachCell(t *testing.T) {
 			shelf.buy(p)
 		}
 	}
-	t.Logf("%d planned, %d measures held, %d counts from several", planned, held, mixed)
-	if planned < 130 || held < 20 || mixed < 1 {
+	t.Logf("%d planned, %d measures held, %d counts from several, %d held with room", planned, held, mixed, roomy)
+	if planned < 130 || held < 20 || mixed < 1 || roomy > 10 {
 		t.Errorf("seed %d: %d of 360 statements were planned, %d measures read from what was held, %d from several", seed, planned, held, mixed)
 	}
+}
+
+// vast reports whether a walk would look at more than maxCells combinations of cells of a measure's columns.
+func vast(m *plans.Measure) bool {
+	combinations := int64(1)
+	for _, g := range m.Grain {
+		if combinations *= int64(g.Domain.Size()); combinations > int64(plans.MaxCells) {
+			return true
+		}
+	}
+	return false
 }
 
 // randomCells are cells that the SQL of a measure may answer with, and a few that it never does.

@@ -47,12 +47,9 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 		if refusal != nil || e.Type() != policy.Bool || e.IsConstant() {
 			return nil, refusal
 		}
-		at, ok, refusal := b.test(r, e)
-		if !ok || refusal != nil {
-			return nil, refusal
-		}
-		found = true
-		return semantics.ColumnExpr(at, policy.Bool, -1, e.Pos), nil
+		tested, refusal := b.test(r, e)
+		found = found || tested != nil
+		return tested, refusal
 	}
 	tested, refusal := t.Expr(n)
 	if refusal != nil || !found || place != "GROUP BY" && within(tested) {
@@ -62,24 +59,40 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 	return tested, nil
 }
 
-// maxTested is how many conditions of a statement become columns.
+// maxTested is how many conditions of a statement become columns: all combinations of them are cells.
 const maxTested = 10
 
-// test gives the rows a column that says whether a condition holds, once, where that is decided within a step.
-func (b *Binder) test(r *Rows, e *semantics.Expr) (at int, ok bool, refusal *refuse.Refusal) {
+// test is a condition that is decided within a step as a column of the rows, which they are given once. It returns nil if
+// it is decided by cells, and a constant where it is the same for each row, for bounds beyond the domain or on a step.
+func (b *Binder) test(r *Rows, e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	l := semantics.Lowerer{Table: r.Table, Env: b.Env, Box: semantics.NewBox(r.Table, b.Env), Notes: &b.Notes,
 		OffGrid: b.Context.Settings.OffGrid}
 	holds, fails, within, refusal := l.Decided(e)
 	if !within || refusal != nil {
-		return 0, false, refusal
+		return nil, refusal
 	}
 	read, _ := predicate.Columns(holds, nil)
-	if read, _ = predicate.Columns(fails, read); len(read) == 0 || derived.TestsOf(r.Table) == maxTested {
-		return 0, false, nil // a constant, once its bounds have moved to steps; or too many, whose cells are all combinations
+	if read, _ = predicate.Columns(fails, read); len(read) == 0 {
+		return semantics.ConstantExpr(truthOf(holds, fails), policy.Bool, e.Pos), nil
 	}
-	if at, ok = derived.TestedIn(r.Table, holds, fails); ok {
-		return at, true, nil
+	at, ok := derived.TestedIn(r.Table, holds, fails)
+	if !ok {
+		if derived.TestsOf(r.Table) == maxTested {
+			return nil, nil
+		}
+		r.Become(derived.NewTested(&derived.Tested{From: r.Table, Holds: holds, Fails: fails}))
+		at = len(r.Table.Columns) - 1
 	}
-	r.Become(derived.NewTested(&derived.Tested{From: r.Table, Holds: holds, Fails: fails}))
-	return len(r.Table.Columns) - 1, true, nil
+	return semantics.ColumnExpr(at, policy.Bool, -1, e.Pos), nil
+}
+
+// truthOf is the value of a condition that reads no column: nil is NULL.
+func truthOf(holds, fails predicate.Pred) policy.Value {
+	switch {
+	case holds == nil:
+		return true
+	case fails == nil:
+		return false
+	}
+	return nil
 }

@@ -17,12 +17,12 @@ import (
 // asks for cells of that column, where balance has steps of 0.5: no cell of its own says on which side a balance is.
 //
 // Claim: a row of Tested is a function of one row of From, which it replaces, and lies in one cell of the further
-// column: true where Holds does, else false where Fails does, else NULL. Where Fails is the complement of Holds there is no
-// NULL, and the SQL asks for Holds alone: true, or else false. Neighbours: a unit's rows of the result are as
+// column: true where Holds does, else false where Fails does, else NULL. Where Fails is the complement of Holds there is
+// no NULL, and the SQL asks for Holds alone: true, or else false. A condition may be NULL though no column of it is
+// (balance > 21.43 OR NULL), so it is the predicates that are compared. Neighbours: a unit's rows of the result are as
 // many as its rows of From, and follow from them alone, so that what a unit moves is bounded as before, by From's rows
 // a unit. Proof: both conditions are read off the normalised values of that row, and nothing in them can fail
 // (rewrite/predicate.go).
-// A condition may be NULL though no column of it is (balance > 21.43 OR NULL): it is the predicates that are compared.
 type Tested struct {
 	From         *policy.Table
 	Holds, Fails predicate.Pred
@@ -47,8 +47,7 @@ func (d *Tested) columns() []*policy.Column {
 	return list
 }
 
-// name is how the column is shown: customer.balance > 21.43, or, of what is no single comparison, by a
-// digest of it.
+// name is how the column is shown: customer.balance > 21.43, or, of what is no single comparison, by a digest of it.
 func (d *Tested) name() string {
 	of := d.columns()[0]
 	name := of.Name
@@ -92,8 +91,8 @@ func TestedIn(t *policy.Table, holds, fails predicate.Pred) (at int, ok bool) {
 			func(c *policy.Column) bool { return slices.Index(t.Columns, c) >= len(d.From.Columns) }) {
 			return 0, false
 		}
-		if bytes.Equal(own(holds), predicate.Encode(nil, d.Holds)) && bytes.Equal(own(fails), predicate.Encode(nil,
-			d.Fails)) {
+		if bytes.Equal(own(holds), predicate.Encode(nil, d.Holds)) &&
+			bytes.Equal(own(fails), predicate.Encode(nil, d.Fails)) {
 			return len(d.From.Columns), true
 		}
 		from = d.From
@@ -102,11 +101,10 @@ func TestedIn(t *policy.Table, holds, fails predicate.Pred) (at int, ok bool) {
 
 // TestsOf is how many conditions are columns of a table already.
 func TestsOf(t *policy.Table) (n int) {
-	for {
-		d, is := t.Derived.(*Tested)
-		if !is {
-			return n
+	for ; t != nil; t = Widened(t) {
+		if _, is := t.Derived.(*Tested); is {
+			n++
 		}
-		t, n = d.From, n+1
 	}
+	return n
 }

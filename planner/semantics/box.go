@@ -131,7 +131,7 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 		return true, nil
 	}
 	b.Env.Work.Step(e.Steps())
-	varies := e.Awaited && slices.ContainsFunc(e.Cols, func(c int) bool { return !b.Table.Columns[c].Domain.Single() })
+	varies := b.waits(e)
 	if !varies && (e.Monotone || e.Form == FormIsNull && (e.Args[0].Monotone || e.Args[0].within != nil)) {
 		low, refusal := e.Value(b.Low)
 		if refusal != nil {
@@ -169,6 +169,11 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 		return b.allSteady(sides)
 	}
 	return b.allSteady(e.Args)
+}
+
+// waits reports whether e reads a column by steps and awaits a number.
+func (b *Box) waits(e *Expr) bool {
+	return e.Awaited && slices.ContainsFunc(e.Cols, func(c int) bool { return !b.Table.Columns[c].Domain.Single() })
 }
 
 // betweenSteps reports whether a comparison of a bare column with what is awaited is decided by steps: by >= or <,

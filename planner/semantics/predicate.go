@@ -71,7 +71,7 @@ func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 }
 
 // Decided are where a condition is true and where it is false, if the database can test it; within reports whether it
-// does so within a step, or a bound of it has moved to one.
+// does so within a step, or a bound of it has moved to one, or may once it is known.
 func (l *Lowerer) Decided(e *Expr) (holds, fails predicate.Pred, within bool, refusal *refuse.Refusal) {
 	own, notes := *l, Notes{}
 	own.Notes = &notes
@@ -81,7 +81,7 @@ func (l *Lowerer) Decided(e *Expr) (holds, fails predicate.Pred, within bool, re
 	}
 	_, onGrid := predicate.Columns(t.Holds, nil)
 	l.Notes.AddAll(notes)
-	return t.Holds, t.fails, !onGrid || len(notes) > 0, nil
+	return t.Holds, t.fails, !onGrid || len(notes) > 0 || l.Box.waits(e), nil
 }
 
 // truthOf is the truth of a constant.

@@ -105,10 +105,10 @@ func TestChargedIsAnswered(t *testing.T) {
 		t.Run(of.engine+" "+of.name, func(t *testing.T) {
 			p := pairOver(t, shop(*seed), of.engine, of.change)
 			d, answered, free := newDice(*seed, uint64(40+i)), 0, map[string]int{}
-			for range max(1, *statements/32) {
+			for range max(1, *statements/8) {
 				sql := charged(d)
 				p.fresh()
-				p.proxy.ask("SET statement_timeout = '2min'")
+				p.proxy.ask("SET statement_timeout = '10s'")
 				got := p.ask(sql)
 				paid := p.proxy.ask("SELECT spent FROM dp.budget").rows[0][0] != "0"
 				said := strings.Join(got.said, "\n")
