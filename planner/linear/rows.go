@@ -117,7 +117,13 @@ func (s *Query) ranks(k int) []int {
 	if p == nil {
 		return nil
 	}
-	e := s.Keys[k]
+	e, ranks := s.Keys[k], make([]int, p.Classes)
+	if e.Form == semantics.FormColumn {
+		for i := range ranks {
+			ranks[i], _ = s.Table.Columns[e.Cols[0]].Domain.Cell(p.Values[i][at])
+		}
+		return ranks
+	}
 	byClass := make([]int, p.Classes)
 	for i := range byClass {
 		byClass[i] = i
@@ -133,16 +139,7 @@ func (s *Query) ranks(k int) []int {
 		}
 		return scalar.Compare(e.Type(), a, b)
 	}
-	if e.Form == semantics.FormColumn {
-		d := s.Table.Columns[e.Cols[0]].Domain
-		compare = func(a, b policy.Value) int {
-			x, _ := d.Cell(a)
-			y, _ := d.Cell(b)
-			return x - y
-		}
-	}
 	slices.SortStableFunc(byClass, func(a, b int) int { return compare(p.Values[a][at], p.Values[b][at]) })
-	ranks := make([]int, p.Classes)
 	for i, class := range byClass {
 		ranks[class] = i
 		if i > 0 && compare(p.Values[byClass[i-1]][at], p.Values[class][at]) == 0 {

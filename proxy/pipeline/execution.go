@@ -20,6 +20,7 @@ import (
 // what admission has granted for the average serves the count as well.
 type execution struct {
 	*Session
+	begun    time.Time
 	text     string // of the statement, for the operator; empty means it is none
 	prior    prior
 	since    int64 // the first number of a release that it was not planned by; 0 means that is not known
@@ -40,7 +41,7 @@ type prior struct {
 
 // newExecution begins to execute a statement. Whoever does ends it by admitted.done.
 func newExecution(s *Session, text string) *execution {
-	return &execution{Session: s, text: text, admitted: grants{holders: 1}}
+	return &execution{Session: s, begun: time.Now(), text: text, admitted: grants{holders: 1}}
 }
 
 // plannedBy notes what it is planned by.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
@@ -42,6 +43,9 @@ func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) er
 	if b, err := a.ledger.Balance(ctx, x.User, x.Dataset.ID); err == nil && !b.Holds(plan.Charge()) {
 		return a.buyer.chargeFailure(ctx, x.Session, plan, ledger.ErrExhausted)
 	}
+	if refusal := x.hurried(ctx); refusal != nil {
+		return refusal
+	}
 	for _, in := range plan.Inmost() {
 		if len(in.Plan.Finds) > 0 {
 			return a.findKeys(ctx, x, in.Plan)
@@ -54,6 +58,17 @@ func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) er
 		return a.findKeys(ctx, x, plan)
 	}
 	return errPlanAnew
+}
+
+// hurried refuses a statement of which nothing is charged yet where its deadline leaves less time for the rest, which is
+// planned anew, than it took to plan the whole. Of rows the time tells nothing: none has been read.
+func (x *execution) hurried(ctx context.Context) *refuse.Refusal {
+	end, bound := ctx.Deadline()
+	if !bound || !x.prior.cost.IsZero() || time.Until(end) > time.Since(x.begun) {
+		return nil
+	}
+	return refuse.Invalid("57014", "canceling statement: planning it took half of the time that statement_timeout gives it, "+
+		"and it would be planned twice", "Nothing was charged. Set a longer statement_timeout.")
 }
 
 // answerInner answers one sub-query, which waits for nothing, and keeps what was released for the rest of its
