@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -15,16 +13,7 @@ import (
 // TestCharColumns: constants without a type are compared with a char(n) without their trailing blanks, what is text
 // with them. PostgreSQL's own answers are in test/truth.
 func TestCharColumns(t *testing.T) {
-	data, err := os.ReadFile("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Replace(string(data), "name: sex, type: text", "name: sex, type: char(8)", 1)
-	p, err := policy.Parse([]byte(text), "policy.yaml")
-	if err != nil || text == string(data) {
-		t.Fatal(err)
-	}
-	c := testContext(t, p)
+	c := charContext(t)
 	c.Dataset.Buying.Cells = 0
 	where := func(condition string) string {
 		statements, refusal := parse.Parse("SELECT count(*) FROM people WHERE " + condition)
@@ -62,15 +51,7 @@ func TestCharColumns(t *testing.T) {
 // charContext is a context in which people.sex is a char(8).
 func charContext(t *testing.T) reuse.Context {
 	t.Helper()
-	data, err := os.ReadFile("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := policy.Parse([]byte(strings.Replace(string(data), "name: sex, type: text", "name: sex, type: char(8)", 1)), "policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return testContext(t, p)
+	return testContext(t, testPolicy(t, "name: sex, type: text", "name: sex, type: char(8)"))
 }
 
 // TestParametersBesideChars: a parameter beside a char is told as one, and what it is then loses the blanks at its end,

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,13 +16,21 @@ import (
 // fixedNow is what now() is in tests.
 var fixedNow = time.Date(2024, 3, 15, 10, 30, 0, 0, time.UTC)
 
-func testPolicy(t testing.TB) *policy.Policy {
+// testPolicy is testdata/policy.yaml with changes, each a text that it has and what stands there instead.
+func testPolicy(t testing.TB, changes ...string) *policy.Policy {
 	t.Helper()
 	data, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.Parse(data, "testdata/policy.yaml")
+	text := string(data)
+	for i := 0; i < len(changes); i += 2 {
+		if !strings.Contains(text, changes[i]) {
+			t.Fatalf("testdata/policy.yaml has no %s", changes[i])
+		}
+		text = strings.Replace(text, changes[i], changes[i+1], 1)
+	}
+	p, err := policy.Parse([]byte(text), "testdata/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,11 @@ package planner
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
-	"github.com/dpproxy/dpproxy/policy"
 )
 
 // pasteable are the statements of a hint: from SELECT, SET, EXPLAIN or RESET on, as far as it can be read. What has a …
@@ -171,16 +169,8 @@ func TestAwaitedIsPlannedAlike(t *testing.T) {
 // TestConditionsMayBeNULL: a condition that is NULL though no column of it is, by a constant or an empty answer, has a
 // cell for that; one that is the complement of where it fails has two cells.
 func TestConditionsMayBeNULL(t *testing.T) {
-	data, err := os.ReadFile("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Replace(string(data), "max: 200000, step: 1000}", "max: 200000, step: 1000}, outside: clamp, nulls: exclude", 1)
-	p, err := policy.Parse([]byte(text), "testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := testContext(t, p)
+	const step = "max: 200000, step: 1000}"
+	c := testContext(t, testPolicy(t, step, step+", outside: clamp, nulls: exclude"))
 	for condition, cells := range map[string]int{
 		"income > 20500.5": 2, "income > 20500.5 AND income < 40500.5": 2, "NOT (income > 20500.5 OR income < 500.5)": 2,
 		"income > 20500.5 OR NULL": 3, "income IN (20500.5, NULL)": 3, "income NOT BETWEEN 20500.5 AND NULL": 3,

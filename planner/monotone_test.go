@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,18 +17,9 @@ func TestTwinClocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	answered, refused := 0, 0
 	for _, step := range []string{"10 minutes", "30 minutes", "1 hour", "4 hours", "1 day"} {
-		text := strings.Replace(string(data), "step: 1 hour}", "step: "+step+"}", 1)
-		p, err := policy.Parse([]byte(text), "policy.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := testContext(t, p)
+		c := testContext(t, testPolicy(t, "step: 1 hour}", "step: "+step+"}"))
 		c.Settings.Zone = zone
 		people := c.Dataset.Tables[0]
 		seen := plans.ColumnIndex(people, people.Column("seen"))

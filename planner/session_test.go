@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,17 +17,8 @@ import (
 // instancePolicy is the tests' policy with more releases over people.
 func instancePolicy(t *testing.T, releases ...string) *policy.Policy {
 	t.Helper()
-	data, err := os.ReadFile("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const after = "          - {kind: histogram, columns: [sex, age], epsilon: 0.8}\n"
-	text := strings.Replace(string(data), after, after+"          - "+strings.Join(releases, "\n          - ")+"\n", 1)
-	p, err := policy.Parse([]byte(text), "testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testPolicy(t, after, after+"          - "+strings.Join(releases, "\n          - ")+"\n")
 }
 
 func planSession(t *testing.T, c reuse.Context, sql string) (*plans.Plan, *refuse.Refusal) {

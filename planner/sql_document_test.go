@@ -176,15 +176,7 @@ func TestSQLDocument(t *testing.T) {
 	contexts := make([]reuse.Context, len(sqlVariants))
 	heads, rule := []string{"statement"}, []string{"---"}
 	for i, v := range sqlVariants {
-		text, err := os.ReadFile("testdata/policy.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := policy.Parse([]byte(strings.Replace(string(text), v.old, v.new, 1)), "policy.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		contexts[i] = testContext(t, p)
+		contexts[i] = testContext(t, testPolicy(t, v.old, v.new))
 		contexts[i].Public = regionRows{}
 		heads, rule = append(heads, v.title), append(rule, "---")
 	}

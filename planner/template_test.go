@@ -3,7 +3,6 @@ package planner
 import (
 	"fmt"
 	"math/rand"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -18,17 +17,8 @@ import (
 // steppedPolicy is testPolicy with wider steps.
 func steppedPolicy(t testing.TB) *policy.Policy {
 	t.Helper()
-	data, err := os.ReadFile("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.NewReplacer("{min: 0, max: 119, step: 1}, outside: clamp", "{min: 0, max: 119, step: 5}, outside: clamp",
-		"{min: 2000-01-01, max: 2026-12-31, step: 1 day}", "{min: 2000-01-01, max: 2026-12-31, step: 7 days}").Replace(string(data))
-	p, err := policy.Parse([]byte(text), "testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testPolicy(t, "{min: 0, max: 119, step: 1}, outside: clamp", "{min: 0, max: 119, step: 5}, outside: clamp",
+		"{min: 2000-01-01, max: 2026-12-31, step: 1 day}", "{min: 2000-01-01, max: 2026-12-31, step: 7 days}")
 }
 
 // oneHeld is a context in which the one thing that is held over people is a release that answers ranges of a column.

@@ -213,8 +213,7 @@ var exactOnes = []string{
 }
 
 // TestExactIsEvaluation: what is calculated with whole numbers on cells is what evaluation finds there: the same plan,
-// to
-// the last weight, or the same refusal.
+// to the last weight, or the same refusal.
 func TestExactIsEvaluation(t *testing.T) {
 	const seed = 3
 	r := rand.New(rand.NewSource(seed))

@@ -29,8 +29,8 @@ const maxFiles, maxLines, maxCircle = 45, 9000, 60
 const maxCircleFiles, maxCircleFilesOfEngines = 42, 10
 
 // maxMethods is how many methods a receiver may have. maxBranches is how many branches a function may have (if, for,
-// case,
-// && and ||) that is none of the few; which these are is not said, but how many there may be, and the number falls.
+// case, && and ||) that is none of the few; which these are is not said, but how many there may be, and the number
+// falls.
 const maxMethods, maxBranches, maxBranching = 80, 15, 2.95
 
 // TestMethodsAndBranches holds both.

@@ -69,8 +69,7 @@ func (w *weights) reconcile(entries []Entry) bool {
 }
 
 // project moves to the distribution nearest in relative entropy at which q has the target's mass: p_i·exp(λ) in the
-// query,
-// normalised: exp(λ) is the odds ratio.
+// query, normalised: exp(λ) is the odds ratio.
 func (w *weights) project(q Query, target float64) {
 	least := .25 / w.whole // of a row
 	now := w.mass(q)

@@ -44,8 +44,7 @@ func TestKnownErrors(t *testing.T) {
 }
 
 // TestEvenTreesAreNearTheBest compares the even trees, of which one is chosen, with every tree there is. For L2 they
-// are
-// chosen only where there are too many cells for sine and cosine.
+// are chosen only where there are too many cells for sine and cosine.
 func TestEvenTreesAreNearTheBest(t *testing.T) {
 	for _, cells := range []int{2, 3, 5, 8, 17, 33, 64, 100, 200} {
 		for _, norm := range []Norm{L1, L2} {

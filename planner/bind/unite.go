@@ -25,8 +25,7 @@ import (
 // units' keys are DISTINCT and a condition on what the unit has elsewhere.
 
 // setRows are the private rows of a set operation. It returns nil if none of its branches passes such rows on, or if
-// each
-// branch is grouped by what it shows. Each branch is bound once: branches stand in one another.
+// each branch is grouped by what it shows. Each branch is bound once: branches stand in one another.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	union := sel.Op == pg.SetOperation_SETOP_UNION
 	var branches []*Rows

@@ -145,11 +145,7 @@ func (f *Linear) within(decimals int) *Linear {
 // further apart then.
 func (f *Linear) rounded(decimals int) *Linear {
 	out := f.times(big.NewRat(1, 1))
-	step := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(decimals, -decimals))), nil))
-	if decimals > 0 {
-		step.Inv(step)
-	}
-	out.Rounded.Add(out.Rounded, step)
+	out.Rounded.Add(out.Rounded, semantics.Power10(-decimals, 1))
 	return out
 }
 

@@ -342,8 +342,7 @@ func (x *exact) within(t policy.Type) *exact {
 }
 
 // Numbers finds what is added up of an expression on cells of its columns, and whether it varies there: in their
-// middles,
-// or at their low ends, as GROUP BY shows them.
+// middles, or at their low ends, as GROUP BY shows them.
 func (b *Box) Numbers(e *Expr, low bool) func(cells []int) (x Number, varies bool, refusal *refuse.Refusal) {
 	of, known := b.Middle, b.exactNumbers(e, low)
 	if low {

@@ -73,12 +73,11 @@ func GridOf(least, most *big.Rat, exponent int, centred bool, largest int64) (g 
 
 // Power10 is n·10^exponent.
 func Power10(exponent int, n int64) *big.Rat {
-	p := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(exponent, -exponent))), nil)
-	r := new(big.Rat).SetInt64(n)
-	if exponent >= 0 {
-		return r.Mul(r, new(big.Rat).SetInt(p))
+	p := new(big.Rat).SetInt(tens(max(exponent, -exponent)))
+	if exponent < 0 {
+		p.Inv(p)
 	}
-	return r.Quo(r, new(big.Rat).SetInt(p))
+	return p.Mul(p, new(big.Rat).SetInt64(n))
 }
 
 // Nearest10 is x·10^−exponent to the nearest whole number, away from zero at the half; the ends of int64 beyond them.

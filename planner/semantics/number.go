@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"math/bits"
@@ -10,10 +11,8 @@ import (
 )
 
 // Number is a value among those that are added up cell by cell, of which there may be a million. Most are a whole
-// number
-// of 10^−scale that has room in 64 bits, and are placed on a grid without a fraction of large numbers. The zero value
-// is
-// NULL. What is said of a Number is what is said of its fraction (Rat), to the last digit.
+// number of 10^−scale that has room in 64 bits, and are placed on a grid without a fraction of large numbers. The zero
+// value is NULL. What is said of a Number is what is said of its fraction (Rat), to the last digit.
 type Number struct {
 	digits *big.Int // of a decimal that has no room in n
 	rat    *big.Rat
@@ -87,7 +86,7 @@ func (x Number) Cmp(y Number) int {
 	switch {
 	case x.kind == decimalNumber && y.kind == decimalNumber && x.scale == y.scale:
 		if x.digits == nil && y.digits == nil {
-			return compareOrdered(x.n, y.n)
+			return cmp.Compare(x.n, y.n)
 		}
 		return x.whole().Cmp(y.whole())
 	case x.kind == decimalNumber && y.kind == decimalNumber:
@@ -95,19 +94,9 @@ func (x Number) Cmp(y Number) int {
 		a, b := derived.Tens(scale-x.scale), derived.Tens(scale-y.scale)
 		return a.Mul(a, x.whole()).Cmp(b.Mul(b, y.whole()))
 	case x.kind == floatNumber && y.kind == floatNumber:
-		return compareOrdered(x.float(), y.float())
+		return cmp.Compare(x.float(), y.float())
 	}
 	return x.Rat().Cmp(y.Rat())
-}
-
-func compareOrdered[T int64 | float64](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // Decimals is DecimalsOf its fraction, 0 of NULL.
