@@ -59,7 +59,8 @@ var dependent = []string{
 	"SELECT %[1]s > (SELECT avg(%[1]s) FROM %[2]s) AS k, count(*) AS n FROM %[2]s GROUP BY 1",
 	"SELECT %[1]s > R AS k, count(*) AS n FROM %[2]s GROUP BY 1",
 	"SELECT %[1]s >= R AS k, %[1]s = S AS l, count(*) AS n FROM %[2]s GROUP BY 1, 2",
-	"SELECT CASE WHEN %[1]s < R THEN 'low' WHEN %[1]s <= S THEN 'middle' ELSE 'high' END AS k, count(*) AS n FROM %[2]s GROUP BY 1",
+	"SELECT CASE WHEN %[1]s < R THEN 'low' WHEN %[1]s <= S THEN 'middle' ELSE 'high' END AS k, count(*) AS n " +
+		"FROM %[2]s GROUP BY 1",
 	"SELECT %[1]s BETWEEN R AND S AS k, sum(%[1]s) AS a FROM %[2]s GROUP BY 1",
 	"SELECT t.%[1]s > m.a AS k, count(*) AS n FROM %[2]s t, (SELECT count(*) / 7.0 AS a FROM %[2]s) m GROUP BY 1",
 	"SELECT count(*) AS n FROM %[2]s WHERE %[1]s * %[1]s > R",
@@ -83,7 +84,8 @@ var dependent = []string{
 
 // charged draws such a statement.
 func charged(d dice) string {
-	of := [][2]string{{"price", "lineitem"}, {"quantity", "lineitem"}, {"total", "orders"}, {"balance", "customer"}, {"referred_by", "customer"}}[d.IntN(5)]
+	of := [][2]string{{"price", "lineitem"}, {"quantity", "lineitem"}, {"total", "orders"}, {"balance", "customer"},
+		{"referred_by", "customer"}}[d.IntN(5)]
 	text := fmt.Sprintf(d.one(dependent...), of[0], of[1])
 	return standsFor.ReplaceAllStringFunc(text, func(string) string { return "(" + fmt.Sprintf(d.one(released...), of[0], of[1]) + ")" })
 }
