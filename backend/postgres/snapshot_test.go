@@ -623,7 +623,7 @@ func TestSnapshotOfSeveralConnections(t *testing.T) {
 		moved <- n
 	}()
 	for range 3 {
-		if err := backendtest.Renewed(t, h, b.Plan.Within); err != nil {
+		if err := backendtest.Renewed(t, h, 5*time.Second); err != nil {
 			t.Error(err, h.Log)
 		}
 		got := backendtest.Counts(t, h, backendtest.Render(t, backendtest.Measure(t, h.Policy, "visits", "clinic"), h))
@@ -639,7 +639,7 @@ func TestSnapshotOfSeveralConnections(t *testing.T) {
 		t.Error("it is read in one piece")
 	}
 	h.Source("ALTER ROLE " + h.Role + " CONNECTION LIMIT 3")
-	if err := backendtest.Renewed(t, h, b.Plan.Within); err != nil || !strings.Contains(h.Log.String(), "fewer connections") {
+	if err := backendtest.Renewed(t, h, 5*time.Second); err != nil || !strings.Contains(h.Log.String(), "fewer connections") {
 		t.Errorf("with few connections: %v", err)
 	}
 	if got := backendtest.Counts(t, h, backendtest.Render(t, backendtest.Measure(t, h.Policy, "visits", "clinic"), h)); !slices.Equal(got, []string{"[0]: [25000]", "[1]: [20000]"}) {
