@@ -259,7 +259,7 @@ func TestT68DataThatChange(t *testing.T) {
 		}
 		switch i {
 		case 0:
-			s.Server.Exec(t, s.Database, `INSERT INTO people VALUES (7, 25, 99500, 'abc', 'Zzyzx', true)`)
+			s.Server.Exec(t, s.Database, `INSERT INTO people VALUES (7, 25, 99500, 'xyz', 'Zzyzx', true)`)
 		case 2:
 			s.Server.Exec(t, s.Database, `INSERT INTO people VALUES (2007, 26, 5, 'n1', 'c0', false)`) // the attacker's row
 		}

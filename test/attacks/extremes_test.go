@@ -57,14 +57,14 @@ var extremes = map[string][]string{
 		`a = NULL, b = NULL, s = NULL, f = 'NaN', r = 'NaN', n = 'NaN', m = 'NaN', d = '4713-01-01 BC', ts = '4713-01-01 BC', tz = '4713-01-02 BC', x = NULL, v = NULL, k = NULL`,
 		`f = '-0', r = '-0', n = 0.01, m = 0.0000000000000000000000001, d = '5874897-12-31', ts = '294276-12-31', tz = '294276-12-31', x = 'v0 ', v = 'V0'`,
 		`f = 4.9e-324, r = 1.4e-45, n = NULL, m = -1e-1000, d = '2020-12-31', ts = '2020-12-31 00:00:00.000001', tz = '2020-12-31 23:59:59.999999', x = E'v0\n', v = E'\uFEFFv0'`,
-		`f = 'Infinity', r = 'Infinity', m = 'Infinity', x = 'abc', v = $$';DROP TABLE traits;--$$`,
+		`f = 'Infinity', r = 'Infinity', m = 'Infinity', x = 'xyz', v = $$';DROP TABLE traits;--$$`,
 	},
 	"DuckDB": {
 		`a = 2147483647, b = 9223372036854775807, s = 32767, f = 1.7976931348623157e308, r = 3.4e38, n = 99999999.99, d = 'infinity', ts = 'infinity', tz = 'infinity', x = repeat('x', 1000000), v = ''`,
 		`a = -2147483648, b = -9223372036854775808, s = -32768, f = '-Infinity', r = '-Infinity', n = -99999999.99, d = '-infinity', ts = '-infinity', tz = '-infinity', x = '', v = repeat('ü', 1000)`,
 		`a = NULL, b = NULL, s = NULL, f = 'NaN', r = 'NaN', n = NULL, d = '4713-01-01 (BC)', ts = '4713-01-01 (BC)', tz = '4713-01-02 (BC)', x = NULL, v = NULL, k = NULL`,
 		`f = '-0', r = '-0', n = 0.01, d = '5877642-06-25 (BC)', ts = '290309-12-22 (BC) 00:00:00', tz = '294246-01-10', x = 'v0 ', v = 'V0'`,
-		`f = 'Infinity', r = 'Infinity', d = '5881580-07-10', ts = '294247-01-10 04:00:54.775806', x = 'abc', v = ''';DROP TABLE traits;--'`,
+		`f = 'Infinity', r = 'Infinity', d = '5881580-07-10', ts = '294247-01-10 04:00:54.775806', x = 'xyz', v = ''';DROP TABLE traits;--'`,
 	},
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// fixture is the neighbouring pair of security.md: 1,000 people, of whom number 7 is the only hiv, the only note 'abc',
+// fixture is the neighbouring pair of security.md: 1,000 people, of whom number 7 is the only hiv, the only note 'xyz',
 // the only city Zzyzx; and the same without number 7.
 const fixtureSQL = `CREATE TABLE people AS SELECT i AS uid, (18 + i %% 60)::INTEGER AS age, (1000.0 * (i %% 90))::FLOAT8 AS income,
-  CASE WHEN i = 7 THEN 'abc' ELSE 'n' || (i %% 5) END AS note, CASE WHEN i = 7 THEN 'Zzyzx' ELSE 'c' || (i %% 4) END AS city, i = 7 AS hiv
+  CASE WHEN i = 7 THEN 'xyz' ELSE 'n' || (i %% 5) END AS note, CASE WHEN i = 7 THEN 'Zzyzx' ELSE 'c' || (i %% 4) END AS city, i = 7 AS hiv
 FROM generate_series(1, 1000) AS s(i) WHERE i <> %d`
 
 // fixturePolicy is the policy over the fixture; %[1]s is the backend, %[2]s the source schema.

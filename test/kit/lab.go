@@ -44,7 +44,7 @@ func (l Lab) SQL(without int) []string {
 	people, events := cmp.Or(l.People, 1000), cmp.Or(l.Events, 7)
 	return []string{
 		fmt.Sprintf(`CREATE TABLE people AS SELECT i::BIGINT AS uid, (18 + i %% 60)::INTEGER AS age, (CASE WHEN i = 7 THEN 99500 ELSE 1000.0 * (i %% 90) END)::FLOAT8 AS income,
-  CASE WHEN i = 7 THEN 'abc' ELSE 'n' || (i %% 5) END AS note, CASE WHEN i = 7 THEN 'Zzyzx' ELSE 'c' || (i %% 4) END AS city, i = 7 AS hiv
+  CASE WHEN i = 7 THEN 'xyz' ELSE 'n' || (i %% 5) END AS note, CASE WHEN i = 7 THEN 'Zzyzx' ELSE 'c' || (i %% 4) END AS city, i = 7 AS hiv
 FROM generate_series(1, %d) AS s(i) WHERE i <> %d`, people, without),
 		fmt.Sprintf(`CREATE TABLE events AS SELECT i::BIGINT AS uid, (DATE '2024-01-01' + (j %% 100)::INTEGER)::DATE AS day,
   (CASE WHEN i = 7 THEN 1.234567 ELSE (i * j %% 400) * 0.25 END)::NUMERIC(18, 6) AS amount
