@@ -7,7 +7,8 @@ import (
 )
 
 // Document is the text of docs/threats.md with its tables written anew. A threat keeps what its last two columns hold,
-// at CI length and at full length, where no figures of that length are among those given.
+// at CI length and at full length, where no figures of that length are among those given; a fault keeps the commit at
+// which it was seen caught, by the same test.
 func Document(text string, figures map[string][]Figure) (string, error) {
 	threats, rules, faults := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
 	fmt.Fprintf(threats, "\n| | threat | to reach | tests | at CI length | at full length |\n| --- | --- | --- | --- | --- | --- |\n")
@@ -25,9 +26,15 @@ func Document(text string, figures map[string][]Figure) (string, error) {
 	for _, rule := range Rules {
 		fmt.Fprintf(rules, "| %d | %s | %s |\n", rule.Number, Cell(rule.Rule), tests(rule.Tests))
 	}
-	fmt.Fprintf(faults, "\n| fault | in | caught by |\n| --- | --- | --- |\n")
+	fmt.Fprintf(faults, "\n| fault | in | caught by | seen at |\n| --- | --- | --- | --- |\n")
 	for _, f := range Faults {
-		fmt.Fprintf(faults, "| %s | %s | %s |\n", Cell(f.Name), f.File, f.Test)
+		by, seen := kept(text, Cell(f.Name))
+		if told := reached(figures[f.Name], true) + reached(figures[f.Name], false); told != "" {
+			seen = told
+		} else if by != f.Test {
+			seen = ""
+		}
+		fmt.Fprintf(faults, "| %s | %s | %s | %s |\n", Cell(f.Name), f.File, f.Test, seen)
 	}
 	classes, answers := &strings.Builder{}, &strings.Builder{}
 	classes.WriteString(classesTable())

@@ -185,7 +185,10 @@ func TestFaultsAreCaught(t *testing.T) {
 		t.Skip("builds many times: left out by -short")
 	}
 	length := os.Getenv("DPPROXY_SAFETY_LENGTH")
-	caught, all, seen := 0, 0, map[string]bool{}
+	caught, all, seen, commit := 0, 0, map[string]bool{}, "a tree without history"
+	if name, err := exec.Command("git", "rev-parse", "--short=8", "HEAD").Output(); err == nil {
+		commit = strings.TrimSpace(string(name))
+	}
 	for _, f := range Faults {
 		pkg, _, _ := strings.Cut(f.Test, ".")
 		if f.Long && !Full() || length == "" && seen[pkg] {
@@ -200,6 +203,7 @@ func TestFaultsAreCaught(t *testing.T) {
 			if errors.Is(err, errSkipped) {
 				t.Skip(err)
 			}
+			Reached(t, f.Name, "%s", commit)
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
 				return
