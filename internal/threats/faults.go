@@ -56,7 +56,11 @@ var Faults = []Fault{
 	{"a run of pieces begins with the first cell of all", "rewrite/piece.go", "w.operate(w.cellsPast(c, n, starts[r.From]), \"/\"", "w.operate(w.cellsPast(c, n, 0), \"/\"", "rewrite.TestEnginesAgreeWithTheTwin", true},
 	{"pieces are told apart one by one", "planner/plans/even.go", "to-from < leastEven {", "to-from >= leastEven {", "rewrite.TestTextsDoNotGrow", false},
 	{"what is awaited is as steady as what stands for it", "planner/semantics/box.go", "if !varies && (e.Monotone", "if (e.Monotone", "planner.TestAwaitedIsPlannedAlike", false},
-	{"no condition of a key is a column", "planner/bind/tested.go", "		found = true\n", "", "planner.TestHintsOfSteps", false},
+	{"no condition of a key is a column", "planner/bind/tested.go", "		found = found || tested != nil\n", "", "planner.TestHintsOfSteps", false},
+	{"what waits for a number is decided without it", "planner/semantics/predicate.go", " || l.Box.waits(e), nil\n", ", nil\n",
+		"planner.TestAwaitedIsPlannedAlike", false},
+	{"a deadline is no reason to charge nothing", "proxy/pipeline/inner.go", "time.Until(end) > time.Since(x.begun)", "true",
+		"proxy/pipeline.TestHurried", false},
 	{"a condition that fails is none", "rewrite/derived.go", "otherwise = \" WHEN \" + a.predicate(d.Fails)", "otherwise = \" WHEN \" + a.predicate(d.Holds)",
 		"rewrite.TestJoinsCountWhatTheSQLSays", true},
 	{"a condition is NULL where a column of it is alone", "planner/derived/tested.go",
@@ -513,8 +517,8 @@ var Faults = []Fault{
 	},
 	{
 		"what is rounded is off by no more", "planner/outerquery/error.go",
-		"	out.Rounded.Add(out.Rounded, step)\n",
-		"	_ = step\n",
+		"	out.Rounded.Add(out.Rounded, semantics.Power10(-decimals, 1))\n",
+		"",
 		"planner.TestRoundedWidths", false,
 	},
 	{
