@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,7 +129,12 @@ func TestRangesChooses(t *testing.T) {
 		{200, epsilon(1e7), Spec{Counters: 1, Cells: 200, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 10}}}},
 		{4096, epsilon(1e6), Spec{Counters: 1, Cells: 4096, Kind: &Counts{Strategy: Strategy{Kind: PIdentity, Version: 1}, Noise: Noise{Kind: DiscreteLaplace, Num: 65536, Den: 1}}}},
 		{1 << 20, epsilon(1e6), Spec{Counters: 1, Cells: 1 << 20, Kind: &Counts{Strategy: Strategy{Kind: Tree,
-			Radices: []int{16, 16, 16, 16, 16}}, Noise: Noise{Kind: DiscreteLaplace, Num: 5, Den: 1}}}},
+			Radices: []int{13, 17, 17, 17, 17}, Weights: []int64{111, 121, 122, 122, 128}},
+			Noise: Noise{Kind: DiscreteLaplace, Num: 604, Den: 1}}}},
+		{1 << 18, rho(5e11), Spec{Counters: 1, Cells: 1 << 18, Kind: &Counts{Strategy: Strategy{Kind: Tree,
+			Radices: slices.Repeat([]int{2}, 18),
+			Weights: []int64{73, 67, 75, 79, 80, 81, 81, 82, 82, 82, 82, 82, 82, 82, 81, 81, 77, 128}},
+			Noise: Noise{Kind: DiscreteGaussian, Num: 123709, Den: 1}}}},
 		{120, rho(5e11), Spec{Counters: 1, Cells: 120, Kind: &Counts{Strategy: Strategy{Kind: Sine, Bits: 24, Version: 1}, Noise: Noise{Kind: DiscreteGaussian, Num: 281471800054680, Den: 1}}}},
 	} {
 		s, err := Ranges(c.cells, oneRow, c.cost)

@@ -43,9 +43,8 @@ func TestKnownErrors(t *testing.T) {
 	}
 }
 
-// TestEvenTreesAreNearTheBest compares the even trees, of which one is chosen, with every tree there is. For L2 they
-// are chosen only where there are too many cells for sine and cosine.
-func TestEvenTreesAreNearTheBest(t *testing.T) {
+// TestTreesAreBest: the tree that is chosen is no worse than any tree without weights.
+func TestTreesAreBest(t *testing.T) {
 	for _, cells := range []int{2, 3, 5, 8, 17, 33, 64, 100, 200} {
 		for _, norm := range []Norm{L1, L2} {
 			best := math.Inf(1)
@@ -60,10 +59,9 @@ func TestEvenTreesAreNearTheBest(t *testing.T) {
 					best, which = e, radices
 				}
 			})
-			found := evenTree(cells, norm)
-			got := rootMean(t, cells, found, levelNoise[norm])
+			found, got := chosenTree(cells, norm)
 			t.Logf("%d cells, norm %d: %v has %.4f, %v has %.4f: %.4f", cells, norm, found, got, which, best, got/best)
-			if got > best*map[Norm]float64{L1: 1.005, L2: 1.06}[norm] {
+			if got > best*(1+1e-9) {
 				t.Errorf("%d cells, norm %d: %v has %.6f, %v has %.6f", cells, norm, found, got, which, best)
 			}
 		}
@@ -72,12 +70,12 @@ func TestEvenTreesAreNearTheBest(t *testing.T) {
 
 var levelNoise = map[Norm]func(int) float64{L1: pure, L2: gaussian}
 
-// evenTree returns the radices of the best even tree for all ranges.
-func evenTree(cells int, norm Norm) []int {
+// chosenTree returns the tree that is chosen for all ranges, and its error.
+func chosenTree(cells int, norm Norm) (Description, float64) {
 	c := choice{goal: Goal{cells, AllRanges, norm, privacy.AddRemove}, variance: continuous(norm)}
 	c.consider(Description{Kind: KindTree, Cells: cells, Radices: []int{cells}})
 	c.trees()
-	return c.best.Radices
+	return c.best, math.Sqrt(c.error)
 }
 
 func every(cells, block int, below []int, f func([]int)) {
@@ -87,23 +85,23 @@ func every(cells, block int, below []int, f func([]int)) {
 	}
 }
 
-// TestEvenTreesOfLargeDomains: within 1 % of the best figure known of an unweighted tree (reference: mixed radix and
-// even bases, D a power of two).
-func TestEvenTreesOfLargeDomains(t *testing.T) {
+// TestTreesOfLargeDomains: no worse than the best figure known of a tree without weights (reference: mixed radix and even
+// bases, D a power of two).
+func TestTreesOfLargeDomains(t *testing.T) {
 	for _, c := range []struct {
 		cells int
 		want  float64
 	}{{64, 6.09}, {256, 8.90}, {1024, 12.71}, {4096, 16.19}, {1 << 14, 20.84}, {1 << 16, 24.81}, {1 << 20, 34.59}} {
-		if got := rootMean(t, c.cells, evenTree(c.cells, L1), pure); got > 1.01*c.want {
-			t.Errorf("%d cells: %v has %.3f, known %.3f", c.cells, evenTree(c.cells, L1), got, c.want)
+		if d, got := chosenTree(c.cells, L1); got > c.want {
+			t.Errorf("%d cells: %v has %.3f, known %.3f", c.cells, d, got, c.want)
 		}
 	}
 }
 
 func TestIdentityWhereItIsBest(t *testing.T) {
 	for _, cells := range []int{2, 3, 10, 20} {
-		if r := evenTree(cells, L1); len(r) != 1 || r[0] != cells {
-			t.Errorf("%d cells: %v", cells, r)
+		if d, _ := chosenTree(cells, L1); len(d.Radices) != 1 || d.Weights != nil {
+			t.Errorf("%d cells: %v", cells, d)
 		}
 	}
 }

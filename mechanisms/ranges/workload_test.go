@@ -77,8 +77,8 @@ func TestChoose(t *testing.T) {
 		{Goal{1 << 14, AllRanges, L2, privacy.AddRemove}, KindSine, 4.76},
 		{Goal{64, AllRanges, L1, privacy.AddRemove}, KindPIdentity, 1.005 * 5.552},
 		{Goal{1000, AllPrefixes, L1, privacy.AddRemove}, KindPIdentity, 1.005 * 9.520},
-		{Goal{1 << 18, AllRanges, L2, privacy.AddRemove}, KindTree, 7.81},
-		{Goal{1 << 18, AllPrefixes, L1, privacy.AddRemove}, KindTree, 23.71},
+		{Goal{1 << 18, AllRanges, L2, privacy.AddRemove}, KindTree, 7.547},
+		{Goal{1 << 18, AllPrefixes, L1, privacy.AddRemove}, KindTree, 23.674},
 	} {
 		d, e := Choose(c.goal, continuous(c.goal.Norm))
 		if d.Kind != c.kind || math.Sqrt(e) > c.most {

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -31,7 +32,7 @@ type Goal struct {
 // variance over the workload. Variance tells the variance of an observation's noise when it is calibrated to the
 // sensitivity of one row, or 0 if it cannot be. All candidates are compared by exact algebra:
 //
-//	the identity; the best tree of equally many children a node (docs/adr/0221);
+//	the identity; the best tree of equally many children a node (docs/adr/0221), weighted by a formula (docs/adr/0222);
 //	L1: the shipped p-identity strategy, if there is one for so many cells;
 //	L2: sine for all ranges or cosine for prefixes, up to MaxConvolved cells, with as many bits as the noise allows.
 //
@@ -91,10 +92,14 @@ func (c *choice) consider(d Description) bool {
 	return true
 }
 
-// trees considers the trees in which each node but the root has equally many children, up to two levels of as many.
+// trees considers the trees in which each node but the root has equally many children, up to four times as many as the
+// root, with weights by level and without.
 func (c *choice) trees() {
-	for children := 2; (children-1)*(children-1) < c.goal.Cells; children++ {
-		c.consider(Description{Kind: KindTree, Cells: c.goal.Cells, Radices: evenRadices(c.goal.Cells, children)})
+	for children := 2; (children-1)*(children-1) < 4*c.goal.Cells; children++ {
+		d := Description{Kind: KindTree, Cells: c.goal.Cells, Radices: evenRadices(c.goal.Cells, children)}
+		c.consider(d)
+		d.Weights = levelWeights(d.Cells, d.Radices, c.goal.Workload)
+		c.consider(d)
 	}
 }
 
@@ -105,6 +110,47 @@ func evenRadices(cells, children int) []int {
 		below, block = append(below, children), block*children
 	}
 	return append([]int{(cells + block - 1) / block}, below...)
+}
+
+// heaviest is the largest weight of a level that is chosen: rounding to 1/128 of it adds less than 1e-4 to the error.
+const heaviest = 128
+
+// levelWeights returns the weights by level, top first, with which a tree of these radices has the least mean variance
+// over a workload in proportion to its L2 sensitivity squared, rounded to integers up to heaviest. Pure noise is in
+// proportion to the L1 sensitivity; the same weights serve it to a tenth of a percent (docs/adr/0222).
+//
+// Derivation: let D be the cells, b(l) those below a node of level l, from the top l = 1, and P(l) project a query to
+// its means within these nodes, P(0) = 0. All nodes complete, the Gram matrix is Σ w(l)²·b(l)·P(l), which multiplies
+// what P(k) − P(k−1) projects to by λ(k) = Σ w(l)²·b(l) over l ≥ k. So the variances of all queries q add up to
+// Σ T(k)/λ(k), T(k) = Σ |(P(k) − P(k−1))q|². As w(l)² = (λ(l) − λ(l+1))/b(l), the squared sensitivity Σ w(l)² is
+// Σ c(k)·λ(k), c(k) = 1/b(k) − 1/b(k−1), 1/b(0) = 0, and by Lagrange's multiplier λ(k) is in proportion to
+// √(T(k)/c(k)). kept is Σ |Pq|² over all q for blocks of b, less factors that it does not depend on: an end of a query i
+// cells into a block loses i − i²/b. Where a last node is shorter the weights are near the best, and a level that
+// should have none at all gets 1.
+func levelWeights(cells int, radices []int, workload Workload) []int64 {
+	d := float64(cells)
+	kept := func(b float64) float64 {
+		if workload == AllPrefixes {
+			return 3*(d+1) - (b - 1/b)
+		}
+		return 2*(d+1)*(d+2) - (b-1/b)*(2*(d+1)-b)
+	}
+	exact, block, below := make([]float64, len(radices)), 1.0, 0.0
+	for l := len(radices) - 1; l >= 0; l-- {
+		above := block * float64(radices[l])
+		t, c := kept(block), 1/block
+		if l > 0 {
+			t, c = t-kept(above), c-1/above
+		}
+		eigenvalue := math.Sqrt(t / c)
+		exact[l] = math.Sqrt(max(0, eigenvalue-below) / block)
+		block, below = above, eigenvalue
+	}
+	weights, most := make([]int64, len(radices)), slices.Max(exact)
+	for l, w := range exact {
+		weights[l] = max(1, int64(math.Round(w/most*heaviest)))
+	}
+	return weights
 }
 
 // shipped returns the strategy for pure accounting that is made of data of this package, if there is one.
