@@ -85,8 +85,8 @@ func every(cells, block int, below []int, f func([]int)) {
 	}
 }
 
-// TestTreesOfLargeDomains: no worse than the best figure known of a tree without weights (reference: mixed radix and even
-// bases, D a power of two).
+// TestTreesOfLargeDomains: no worse than the best figure known of a tree without weights (reference: mixed radix and
+// even bases, D a power of two).
 func TestTreesOfLargeDomains(t *testing.T) {
 	for _, c := range []struct {
 		cells int

@@ -32,7 +32,7 @@ type Goal struct {
 // variance over the workload. Variance tells the variance of an observation's noise when it is calibrated to the
 // sensitivity of one row, or 0 if it cannot be. All candidates are compared by exact algebra:
 //
-//	the identity; the best tree of equally many children a node (docs/adr/0221), weighted by a formula (docs/adr/0222);
+//	the identity; the best tree of equally many children a node, weighted by a formula (docs/adr/0221 and 0222);
 //	L1: the shipped p-identity strategy, if there is one for so many cells;
 //	L2: sine for all ranges or cosine for prefixes, up to MaxConvolved cells, with as many bits as the noise allows.
 //
@@ -119,14 +119,13 @@ const heaviest = 128
 // over a workload in proportion to its L2 sensitivity squared, rounded to integers up to heaviest. Pure noise is in
 // proportion to the L1 sensitivity; the same weights serve it to a tenth of a percent (docs/adr/0222).
 //
-// Derivation: let D be the cells, b(l) those below a node of level l, from the top l = 1, and P(l) project a query to
-// its means within these nodes, P(0) = 0. All nodes complete, the Gram matrix is Σ w(l)²·b(l)·P(l), which multiplies
-// what P(k) − P(k−1) projects to by λ(k) = Σ w(l)²·b(l) over l ≥ k. So the variances of all queries q add up to
-// Σ T(k)/λ(k), T(k) = Σ |(P(k) − P(k−1))q|². As w(l)² = (λ(l) − λ(l+1))/b(l), the squared sensitivity Σ w(l)² is
-// Σ c(k)·λ(k), c(k) = 1/b(k) − 1/b(k−1), 1/b(0) = 0, and by Lagrange's multiplier λ(k) is in proportion to
-// √(T(k)/c(k)). kept is Σ |Pq|² over all q for blocks of b, less factors that it does not depend on: an end of a query i
-// cells into a block loses i − i²/b. Where a last node is shorter the weights are near the best, and a level that
-// should have none at all gets 1.
+// Derivation: let b(l) be the cells of a node of level l, from the top l = 1, and P(l) project a query to its means
+// within these nodes, P(0) = 0. All nodes complete, the Gram matrix is Σ w(l)²·b(l)·P(l), which multiplies what P(k) −
+// P(k−1) projects to by λ(k) = Σ w(l)²·b(l) over l ≥ k. So the variances of all queries q add up to Σ T(k)/λ(k), T(k) =
+// Σ |(P(k) − P(k−1))q|². As w(l)² = (λ(l) − λ(l+1))/b(l), the squared sensitivity Σ w(l)² is Σ c(k)·λ(k), c(k) = 1/b(k)
+// − 1/b(k−1), 1/b(0) = 0, and by Cauchy and Schwarz λ(k) is best in proportion to √(T(k)/c(k)). kept is Σ |Pq|² over
+// all q for nodes of b cells, up to a factor: an end of a query i cells into a node loses i − i²/b. Where a last node
+// is shorter the weights are near the best, and a level that should have none gets 1.
 func levelWeights(cells int, radices []int, workload Workload) []int64 {
 	d := float64(cells)
 	kept := func(b float64) float64 {
