@@ -57,8 +57,8 @@ func (p pair) sameExtended(sql string) string {
 	return kit.SameFrames("extended: "+sql, p.with.Extended(sql), p.without.Extended(sql))
 }
 
-// canaries are cells of person 7, which no answer, error, notice or log may hold; none is made of hexadecimal digits, as
-// digests and numbers of spans in a log are.
+// canaries are cells of person 7, which no answer, error, notice or log may hold; none is made of hexadecimal digits,
+// as digests and numbers of spans in a log are.
 var canaries = []string{"xyz", "Zzyzx"}
 
 // errorOracle asks every form in each place on both sides (T1), and looks for cells in what comes back (T2).
