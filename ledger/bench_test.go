@@ -75,8 +75,6 @@ func BenchmarkPostgresFollow16(b *testing.B) {
 	})
 }
 
-func BenchmarkCharge1Witness(b *testing.B) { benchmarkCharge(b, 1, Options{SyncWitness: true}) }
-
 func BenchmarkHoldings(b *testing.B) {
 	f := fresh(b, Options{}, killed())
 	for n := range byte(100) {

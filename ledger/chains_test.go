@@ -312,7 +312,7 @@ func TestHeadsAreVerified(t *testing.T) {
 // the mark before it.
 func TestMarksOfAnySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "witness")
-	w, err := openWitness(store.OSDisk{}, path, 0, false)
+	w, err := openWitness(store.OSDisk{}, path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

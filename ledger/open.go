@@ -28,8 +28,6 @@ type Options struct {
 	// Witness is the path of the witness file; empty means the ledger's path with "-witness" added. It is worth most on
 	// another disk than the ledger's.
 	Witness string
-	// SyncWitness flushes the witness at each commit rather than each second, for a second flush a commit.
-	SyncWitness bool
 	// AcceptRollback opens a ledger that is older than its witness, or whose witness is lost. The charges that are
 	// missing are not known, so every account of every dataset, also those not opened yet, forfeits what the witness
 	// saw charged in all and the ledger does not hold; if there is no readable witness, all that is left. A row says

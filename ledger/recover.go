@@ -35,7 +35,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	if err != nil {
 		return err
 	}
-	if f.witness, err = openWitness(f.disk, f.opts.Witness, turn, f.opts.SyncWitness); err != nil {
+	if f.witness, err = openWitness(f.disk, f.opts.Witness, turn); err != nil {
 		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
 	}
 	behind := errBehind(b, seen)

@@ -416,7 +416,7 @@ func (f *keeper) rejoin(look func(store.Shared) error) error {
 	f.store = s
 	_, turn, _, err := readWitness(f.disk, f.opts.Witness)
 	if err == nil {
-		f.witness, err = openWitness(f.disk, f.opts.Witness, turn, f.opts.SyncWitness)
+		f.witness, err = openWitness(f.disk, f.opts.Witness, turn)
 	}
 	if err != nil {
 		return err

@@ -22,13 +22,11 @@ import (
 // also a lost disk. It has two places that are written in turn, so that a torn write loses one only.
 //
 // It is written after each commit and before the commit is acknowledged, so a killed process leaves it at most one
-// commit behind; it is flushed to its disk once a second and at Close (Options.SyncWitness: each time), so after a
-// power cut it may be a second behind. Behind is never an alarm: it only vouches for less.
+// commit behind; it is flushed to its disk once a second and at Close, so after a power cut it may be a second behind.
+// Behind is never an alarm: it only vouches for less.
 type witness struct {
-	path string
 	file store.File
 	turn int64 // of the last mark written
-	sync bool  // flush each mark
 	dirt bool  // a mark is not flushed yet
 }
 
@@ -219,12 +217,12 @@ func readWitness(d store.Disk, path string) (mark, int64, bool, error) {
 	return latest, turn, true, nil
 }
 
-func openWitness(d store.Disk, path string, turn int64, sync bool) (*witness, error) {
+func openWitness(d store.Disk, path string, turn int64) (*witness, error) {
 	f, err := d.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &witness{path: path, file: f, turn: turn, sync: sync}, nil
+	return &witness{file: f, turn: turn}, nil
 }
 
 // write notes a state.
@@ -235,9 +233,6 @@ func (w *witness) write(m mark) error {
 		return err
 	}
 	w.dirt = true
-	if w.sync {
-		return w.flush()
-	}
 	return nil
 }
 

@@ -224,7 +224,7 @@ func TestWholeChainsLackNothing(t *testing.T) {
 // A torn mark leaves the one before it.
 func TestTornWitness(t *testing.T) {
 	path := place(t)
-	f := open(t, path, Options{SyncWitness: true})
+	f := open(t, path, Options{})
 	adopt(t, f, census())
 	charge(t, f, request("alice", item(1, eps(100))))
 	f.Close()

@@ -73,7 +73,7 @@ func (a *Alarm) mechanism() (sparse.Mechanism, error) {
 		return known, nil
 	}
 	m, err := sparse.New(sparse.Spec{Positives: a.Positives, Restarts: a.Restarts, Sensitivity: unitRows(a.Contribution, 1),
-		Monotone: a.Contribution.Neighbors == privacy.AddRemove, Shape: sparse.Geometric, Bits: a.Cost})
+		Monotone: a.Contribution.Neighbors == privacy.AddRemove, Cost: a.Cost})
 	if err == nil {
 		alarms.store(*a, m)
 	}
@@ -86,7 +86,7 @@ func (s Spec) Margin(c Confidence) int64 {
 	if err != nil {
 		panic("mechanisms: margin of a run that was not planned: " + err.Error())
 	}
-	return int64(math.Ceil(m.Margin(1, noise.Probability(1-c.p))))
+	return int64(math.Ceil(m.Margin(noise.Probability(1 - c.p))))
 }
 
 // left returns the positives that steps leave to a run of the Spec; see LeftAfter.
@@ -107,13 +107,8 @@ func (a *Alarm) left(_ Spec, steps [][]byte, restored bool) (int, error) {
 
 // state is that which a run's last step holds.
 func (a *Alarm) state(steps [][]byte) (sparse.State, error) {
-	m, err := a.mechanism()
-	if err != nil {
-		return sparse.State{}, err
-	}
-	state := sparse.State{Mechanism: m.String(), Runs: 1}
 	if len(steps) == 0 {
-		return state, nil
+		return sparse.State{Runs: 1}, nil
 	}
 	last := steps[len(steps)-1]
 	positives, n := binary.Uvarint(last)
@@ -121,8 +116,7 @@ func (a *Alarm) state(steps [][]byte) (sparse.State, error) {
 	if n <= 0 || more <= 0 || n+more != len(last) || positives > math.MaxInt32 || runs > math.MaxInt32 {
 		return sparse.State{}, errors.New("a run's last step cannot be read")
 	}
-	state.Positives, state.Runs = int(positives), int(runs)
-	return state, nil
+	return sparse.State{Positives: int(positives), Runs: int(runs)}, nil
 }
 
 // ErrAlarmsSpent is what a question gets after the last positive of its run.
@@ -185,9 +179,9 @@ func (w *Watch) Answer(q Question) (privacy.Released[SessionAnswer], error) {
 	if err != nil {
 		return none, err
 	}
-	return privacy.PostProcess(a, func(a sparse.Answer) SessionAnswer {
+	return privacy.PostProcess(a, func(above bool) SessionAnswer {
 		out := SessionAnswer{Left: w.Left()}
-		if a.Above {
+		if above {
 			out.Value = 1
 		}
 		return out

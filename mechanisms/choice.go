@@ -233,8 +233,7 @@ func ruleOf(cost privacy.Cost) selection.Rule {
 	return selection.PermuteAndFlip
 }
 
-// rankBound bounds the rank error of the worst of several quantiles, that of one being RankBound's with what moves
-// extremes.
+// rankBound bounds the rank error of the worst of several quantiles (of one: Smith 2011).
 //
 // Each draw is off by at most e = ln(places·draws/α)/rate rows of its part, but with probability α/draws, with rate =
 // s/(2T·max(q, 1−q)) a row for a share q of the part; an extreme is moved inwards by at most ln(8·places)/rate rows

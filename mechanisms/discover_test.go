@@ -2,6 +2,7 @@ package mechanisms
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +63,8 @@ func TestDiscoverGuard(t *testing.T) {
 	}
 }
 
-// TestDiscoveryTakesNoMore: the rule and the guard together cost at most what was paid.
+// TestDiscoveryTakesNoMore: the noise of the rule and of the guard, by their own laws, takes at most what was paid, and
+// so does the chance of keys that one unit alone has. Under ρ all rules here are Gaussian.
 func TestDiscoveryTakesNoMore(t *testing.T) {
 	for _, k := range []int64{1, 3, 10, 200} {
 		for _, cost := range []privacy.Cost{discoveryCost(1e6, 0, 1e10), discoveryCost(1e5, 0, 1e12), discoveryCost(0, 5e11, 1e10), discoveryCost(0, 5e9, 1e12)} {
@@ -71,17 +73,17 @@ func TestDiscoveryTakesNoMore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			accountant, guard := privacy.Pure, privacy.Cost{Epsilon: privacy.MicroEpsilon((k*1_000_000 + spread - 1) / spread), Delta: privacy.AttoDelta(1)}
-			if cost.Rho.Pico() > 0 {
-				loss := float64(k) / spread
-				accountant, guard = privacy.ZCDP, privacy.Cost{Rho: privacy.PicoRho(int64(loss*loss/2*1e12 + 1)), Delta: privacy.AttoDelta(1)}
+			num, den := d.rule.Parameter()
+			keys, each := float64(2*k), float64(den)/float64(num) // moved; 1/scale or 1/σ²
+			takes, paid := keys*each+float64(k)/spread, cost.Epsilon.Float()
+			if paid == 0 {
+				takes, paid = keys*each/2+float64(k)*float64(k)/(2*spread*spread), cost.Rho.Float()
 			}
-			rule, err := d.rule.Cost(accountant)
-			if err != nil {
-				t.Fatal(err)
+			if takes > paid*(1+1e-12) {
+				t.Errorf("%d keys: the rule and the guard take %g, paid was %s", k, takes, cost)
 			}
-			if all := rule.Plus(guard); !all.Fits(cost) {
-				t.Errorf("%d keys: the rule and the guard cost %s, paid was %s", k, all, cost)
+			if shown := -math.Expm1(float64(k) * math.Log1p(-float64(d.rule.Chance(1)))); shown > cost.Delta.Float() {
+				t.Errorf("%d keys: one of a unit's own is shown with %g, paid was %s", k, shown, cost)
 			}
 		}
 	}

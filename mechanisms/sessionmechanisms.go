@@ -28,14 +28,13 @@ type asker interface {
 type vectorMechanism struct{ plan online.Plan }
 
 func (o *Online) vector(cells int) (sessionMechanism, error) {
-	rule := map[OnlineRule]online.Rule{MultiplicativeWeights: online.Projection, Median: online.Median}[o.Rule]
 	accountant := privacy.Pure
 	if o.Cost.Rho.Pico() != 0 {
 		accountant = privacy.ZCDP
 	}
 	p, err := online.NewPlan(online.Spec{
 		Cells: cells, Contribution: o.Contribution, Rows: o.Rows, Spare: o.Spare, Updates: o.Updates, Restarts: o.Updates - 1,
-		Rule: rule, Accountant: accountant,
+		Median: o.Rule == Median, Accountant: accountant,
 	}, o.Cost, onlineMiss)
 	return vectorMechanism{p}, err
 }

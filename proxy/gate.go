@@ -23,18 +23,12 @@ type gate struct {
 // earlyBound is how many there may be.
 type earlyBound struct{ inAll, fromAddress int }
 
-// early bounds connections that have not logged in by how many sessions the policy gives a user: a pool of hers opens
-// them all at once, from one address.
-func (l Limits) early(current func() *policy.Policy) func() earlyBound {
+// boundEarly bounds connections that have not logged in by how many sessions the policy gives a user: a pool of hers
+// opens them all at once, from one address.
+func boundEarly(current func() *policy.Policy) func() earlyBound {
 	return func() earlyBound {
-		b := earlyBound{l.Early, l.EarlyPerAddress}
-		if b.fromAddress <= 0 {
-			b.fromAddress = min(max(100, current().Server.Limits.UserConnections), 500)
-		}
-		if b.inAll <= 0 {
-			b.inAll = b.fromAddress + 400
-		}
-		return b
+		fromAddress := min(max(100, current().Server.Limits.UserConnections), 500)
+		return earlyBound{fromAddress + 400, fromAddress}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // the policy says at the time; beyond them the oldest goes.
 func TestPoolsBeginAtOnce(t *testing.T) {
 	p := &policy.Policy{}
-	gate := newGate(Limits{}.early(func() *policy.Policy { return p }))
+	gate := newGate(boundEarly(func() *policy.Policy { return p }))
 	var waiting []*early
 	open := func() (n int) {
 		for _, e := range waiting {

@@ -22,12 +22,10 @@ import (
 // Limits bound what clients may take before they log in and within a session; the policy's limits bound the rest. A
 // zero field takes its default.
 type Limits struct {
-	Early           int           // connections that have not logged in: 400 more than from one address
-	EarlyPerAddress int           // of them, from one address: as many as one user may have sessions, but 100 to 500
-	LoginTime       time.Duration // from the first byte to the login: 10 s
-	WriteTime       time.Duration // for a client to take one write, or an eighth less: 30 s
-	Statements      int           // prepared statements of a session: 2000
-	Portals         int           // open portals of a session: 500
+	LoginTime  time.Duration // from the first byte to the login: 10 s
+	WriteTime  time.Duration // for a client to take one write, or an eighth less: 30 s
+	Statements int           // prepared statements of a session: 2000
+	Portals    int           // open portals of a session: 500
 }
 
 const (
@@ -125,7 +123,7 @@ func New(c Config) (*Server, error) {
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: login.NewBrake(), proving: newProvings(), users: newUserLimits(),
 		statements: admission.NewSlots(time.Second), workers: c.Workers,
-		gate: newGate(c.Limits.early(c.Policy)), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		gate: newGate(boundEarly(c.Policy)), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		auth: &login.Passwords{Secret: c.Secret, Policy: c.Policy}, parse: parseCommands}
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.Renew(); err != nil {

@@ -59,7 +59,7 @@ var allowed = map[string]string{
 	"mechanisms/selection.Top.Select sealed.Open":           "to score the candidates",
 	"mechanisms/selection.Top.Select sealed.Release":        "the candidates that were chosen",
 	"mechanisms/sparse.Instance.Ask sealed.Open":            "to compare a count with a noisy threshold",
-	"mechanisms/sparse.Instance.Ask sealed.Release":         "above or below, and a value with noise of its own",
+	"mechanisms/sparse.Instance.Ask sealed.Release":         "above or below",
 	"mechanisms/synthetic.Small.Release sealed.Open":        "to score the candidates",
 	"mechanisms/synthetic.Small.Release sealed.Release":     "the candidate that was chosen",
 	"mechanisms/synthetic.Weights.Release sealed.Open":      "to choose queries and add noise to their answers",

@@ -66,7 +66,7 @@ func (n *node) boots(frail bool) {
 	taken, failed := w.disk.Locked(ledgerPath+"-lock"), w.disk.Failures()
 	began := time.Now()
 	b := &boot{n: n, m: m}
-	l, err := ledger.Open(background, "sqlite:"+ledgerPath, ledger.Options{Clock: n.clock, Disk: m, SyncWitness: w.seed%4 == 0})
+	l, err := ledger.Open(background, "sqlite:"+ledgerPath, ledger.Options{Clock: n.clock, Disk: m})
 	if err == nil {
 		if err = l.Adopt(background, w.terms()); err != nil {
 			_ = l.Close() // it has failed already

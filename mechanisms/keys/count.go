@@ -3,9 +3,9 @@
 // is what δ pays for. Rule.Release adds noise to each key's count of distinct units and shows the keys whose noisy
 // count reaches a threshold, together with that count: one noisy number for both.
 //
-// Three noises: Truncated, the optimal selection for a unit with one key, and still the best for two at a given (ε, δ);
-// Laplace; and Gaussian, best for three keys or more and wherever ρ is what is paid. Best chooses under an accountant
-// by the count at which a key is shown with probability one half.
+// Two noises: Truncated, the optimal selection for a unit with one key, and still the best for two at a given (ε, δ);
+// and Gaussian, best for three keys or more and wherever ρ is what is paid. Best chooses under an accountant by the
+// count at which a key is shown with probability one half.
 package keys
 
 import (

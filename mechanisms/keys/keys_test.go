@@ -103,25 +103,23 @@ func tail(r Rule, m int64) float64 {
 	return sum
 }
 
-// TestThresholdsAreTheSmallest: P(1+noise ≥ threshold) ≤ δ_p, and above it one below; but where the Gaussian's floor of
-// 1+σ rules.
-func TestThresholdsAreTheSmallest(t *testing.T) {
-	for _, kind := range []Kind{Laplace, Gaussian} {
-		for _, rho := range []int64{1e9, 2e10, 5e11, 8e12} {
-			for _, delta := range []int64{1, 1e8, 1e12, 1e16, 9e17} {
-				for _, k := range []int64{1, 3, 100} {
-					each, err := PerKey(privacy.AttoDelta(delta), k)
-					if err != nil {
-						continue
-					}
-					r := made(t, kind, has(k), concentrated(rho, delta))
-					if got := tail(r, r.Threshold()-1); got > each.Float()*(1+1e-10) {
-						t.Errorf("%s, rho %d pico, delta %d atto, %d keys: a single unit passes %d with %g", kind, rho, delta, k, r.Threshold(), got)
-					}
-					floor := kind == Gaussian && float64(r.Threshold()) <= math.Sqrt(r.sigma2())+2
-					if got := tail(r, r.Threshold()-2); got <= each.Float() && r.Threshold() > 1 && !floor {
-						t.Errorf("%s, rho %d pico, delta %d atto, %d keys: threshold %d could be one less: %g", kind, rho, delta, k, r.Threshold(), got)
-					}
+// TestGaussianThresholdsAreTheSmallest: P(1+noise ≥ threshold) ≤ δ_p, and above it one below; but where the floor of 1+σ
+// rules.
+func TestGaussianThresholdsAreTheSmallest(t *testing.T) {
+	for _, rho := range []int64{1e9, 2e10, 5e11, 8e12} {
+		for _, delta := range []int64{1, 1e8, 1e12, 1e16, 9e17} {
+			for _, k := range []int64{1, 3, 100} {
+				each, err := PerKey(privacy.AttoDelta(delta), k)
+				if err != nil {
+					continue
+				}
+				r := made(t, Gaussian, has(k), concentrated(rho, delta))
+				if got := tail(r, r.Threshold()-1); got > each.Float()*(1+1e-10) {
+					t.Errorf("rho %d pico, delta %d atto, %d keys: a single unit passes %d with %g", rho, delta, k, r.Threshold(), got)
+				}
+				floor := float64(r.Threshold()) <= math.Sqrt(r.sigma2())+2
+				if got := tail(r, r.Threshold()-2); got <= each.Float() && r.Threshold() > 1 && !floor {
+					t.Errorf("rho %d pico, delta %d atto, %d keys: threshold %d could be one less: %g", rho, delta, k, r.Threshold(), got)
 				}
 			}
 		}
@@ -167,7 +165,7 @@ func TestPerKey(t *testing.T) {
 	}
 }
 
-// TestReleaseFollowsItsChances: three rules, some counts each, by the coverage of being shown: alarm 1e-7 each; and the
+// TestReleaseFollowsItsChances: two rules, some counts each, by the coverage of being shown: alarm 1e-7 each; and the
 // shown number's distribution by chi-square, 1e-7 each.
 func TestReleaseFollowsItsChances(t *testing.T) {
 	const n = 20_000
@@ -177,7 +175,7 @@ func TestReleaseFollowsItsChances(t *testing.T) {
 		cost privacy.Cost
 	}{
 		{Truncated, 1, pure(1e6, 1e16)}, {Truncated, 1, pure(50_000, 5e16)}, {Truncated, 2, concentrated(5e11, 1e16)},
-		{Truncated, 1, pure(1000, 4e17)}, {Laplace, 1, pure(1e6, 1e16)}, {Gaussian, 3, concentrated(5e11, 1e16)},
+		{Truncated, 1, pure(1000, 4e17)}, {Gaussian, 3, concentrated(5e11, 1e16)},
 	} {
 		r := made(t, c.kind, has(c.keys), c.cost)
 		half := r.Half()
@@ -271,49 +269,22 @@ func TestFailingRandomness(t *testing.T) {
 func TestParametersAreRefused(t *testing.T) {
 	replace := privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}
 	for want, f := range map[string]func() (Rule, error){
-		"keys of a unit is 0, must be from 1 to 4194304":                                  func() (Rule, error) { return New(Laplace, has(0), pure(1e6, 1e12)) },
-		"keys of a unit is 4194305, must be from 1 to 4194304":                            func() (Rule, error) { return New(Laplace, has(MaxKeys+1), pure(1e6, 1e12)) },
-		"neighbor relation is 0, must be add-remove or replace-one":                       func() (Rule, error) { return New(Laplace, privacy.Contribution{Rows: 1}, pure(1e6, 1e12)) },
-		"cost is epsilon 0 and rho 0, must name one of them, greater than 0":              func() (Rule, error) { return New(Laplace, replace, pure(0, 1e12)) },
-		"delta is 0, must be greater than 0 and below 1":                                  func() (Rule, error) { return New(Laplace, replace, pure(1e6, 0)) },
+		"keys of a unit is 0, must be from 1 to 4194304":                                  func() (Rule, error) { return New(Truncated, has(0), pure(1e6, 1e12)) },
+		"keys of a unit is 4194305, must be from 1 to 4194304":                            func() (Rule, error) { return New(Truncated, has(MaxKeys+1), pure(1e6, 1e12)) },
+		"neighbor relation is 0, must be add-remove or replace-one":                       func() (Rule, error) { return New(Truncated, privacy.Contribution{Rows: 1}, pure(1e6, 1e12)) },
+		"cost is epsilon 0 and rho 0, must name one of them, greater than 0":              func() (Rule, error) { return New(Truncated, replace, pure(0, 1e12)) },
+		"delta is 0, must be greater than 0 and below 1":                                  func() (Rule, error) { return New(Truncated, replace, pure(1e6, 0)) },
 		"delta is 1, must be greater than 0 and below 1":                                  func() (Rule, error) { return New(Truncated, replace, pure(1e6, atto)) },
-		"delta 2e-18 over 3 keys is less than the smallest delta, 1e-18":                  func() (Rule, error) { return New(Laplace, has(3), pure(1e6, 2)) },
-		"kind of rule is 9, must be truncated, Laplace or Gaussian":                       func() (Rule, error) { return New(9, replace, pure(1e6, 1e12)) },
+		"delta 2e-18 over 3 keys is less than the smallest delta, 1e-18":                  func() (Rule, error) { return New(Truncated, has(3), pure(1e6, 2)) },
+		"kind of rule is 9, must be truncated or Gaussian":                                func() (Rule, error) { return New(9, replace, pure(1e6, 1e12)) },
 		"cost names epsilon, must name rho: no Gaussian noise is pure":                    func() (Rule, error) { return New(Gaussian, replace, pure(1e6, 1e12)) },
 		"noise scale is 4194304000000/1, must be below 1099511627776":                     func() (Rule, error) { return New(Truncated, has(MaxKeys), pure(1, 1e12)) },
-		"cost is epsilon 1 and rho 0.000000000001, must name one of them, greater than 0": func() (Rule, error) { c := pure(1e6, 1); c.Rho = privacy.PicoRho(1); return New(Laplace, replace, c) },
-		"cost is epsilon -0.000001 and rho 0, must name one of them, greater than 0":      func() (Rule, error) { return New(Laplace, replace, pure(-1, 1)) },
+		"cost is epsilon 1 and rho 0.000000000001, must name one of them, greater than 0": func() (Rule, error) { c := pure(1e6, 1); c.Rho = privacy.PicoRho(1); return New(Truncated, replace, c) },
+		"cost is epsilon -0.000001 and rho 0, must name one of them, greater than 0":      func() (Rule, error) { return New(Truncated, replace, pure(-1, 1)) },
 	} {
 		if r, err := f(); err == nil || err.Error() != want || r.Valid() {
 			t.Errorf("got %v, want %s", err, want)
 		}
-	}
-}
-
-func TestCosts(t *testing.T) {
-	gaussian := made(t, Gaussian, has(3), concentrated(24_360_000_000, 1e12))
-	truncated := made(t, Truncated, has(2), pure(1_000_000, 1e12))
-	bought := made(t, Laplace, privacy.Contribution{Groups: 3, Neighbors: privacy.ReplaceOne}, concentrated(5e11, 1e12))
-	for _, c := range []struct {
-		rule Rule
-		a    privacy.Accountant
-		want string
-	}{
-		{gaussian, privacy.ZCDP, "ρ 0.02436, δ 1e-06"}, {gaussian, privacy.Pure, "a Gaussian rule has no cost under the pure accountant"},
-		{truncated, privacy.Pure, "ε 1, δ 1e-06"}, {truncated, privacy.ZCDP, "ρ 0.25, δ 1e-06"}, // 2·(1/2)²/2
-		{bought, privacy.ZCDP, "ρ 0.5, δ 1e-06"}, {bought, privacy.Pure, "ε 2.449489, δ 1e-06"}, // √(2·½·6), scale rounded up
-		{Rule{}, privacy.Pure, "rule was not made by New"}, {bought, 0, "accountant is 0, must be pure or zcdp"},
-	} {
-		cost, err := c.rule.Cost(c.a)
-		if got := cost.String(); err == nil && got != c.want || err != nil && err.Error() != c.want {
-			t.Errorf("%s (%v), want %s", got, err, c.want)
-		}
-	}
-	// What a converted cost buys again is never more noise-free than the rule.
-	cost, _ := truncated.Cost(privacy.ZCDP)
-	again := made(t, Truncated, has(2), cost)
-	if float64(again.num)/float64(again.den) < float64(truncated.num)/float64(truncated.den) {
-		t.Error("conversion gained something")
 	}
 }
 

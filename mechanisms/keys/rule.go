@@ -3,7 +3,6 @@ package keys
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
@@ -22,12 +21,11 @@ type Kind uint8
 // The kinds. The zero value is invalid.
 const (
 	Truncated Kind = 1 + iota // discrete Laplace on [−reach, reach]; see truncated.go
-	Laplace                   // discrete Laplace
 	Gaussian                  // discrete Gaussian
 )
 
 func (k Kind) String() string {
-	return [...]string{"invalid", "truncated Laplace", "Laplace", "Gaussian"}[k]
+	return [...]string{"invalid", "truncated Laplace", "Gaussian"}[k]
 }
 
 // Rule says with which noise and from which threshold on keys are shown. Made by New or Best it is
@@ -38,7 +36,7 @@ type Rule struct {
 	delta     privacy.Delta
 	num, den  int64 // the noise's scale t or variance σ²
 	noise     noise.Distribution
-	threshold int64  // of Laplace and Gaussian; of Truncated the larger of its two
+	threshold int64  // of Truncated the larger of its two
 	mixed     uint64 // Truncated: of 2^32, how often reach and threshold are one less
 	cost      privacy.Cost
 }
@@ -56,7 +54,7 @@ func New(kind Kind, c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 	}
 	rule := Rule{kind: kind, moved: moved, delta: cost.Delta, cost: cost}
 	switch kind {
-	case Truncated, Laplace:
+	case Truncated:
 		err = rule.scale()
 	case Gaussian:
 		if r == 0 {
@@ -64,7 +62,7 @@ func New(kind Kind, c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 		}
 		err = rule.variance()
 	default:
-		return Rule{}, fmt.Errorf("kind of rule is %d, must be truncated, Laplace or Gaussian", kind)
+		return Rule{}, fmt.Errorf("kind of rule is %d, must be truncated or Gaussian", kind)
 	}
 	if err != nil {
 		return Rule{}, err
@@ -77,7 +75,7 @@ func New(kind Kind, c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 func Best(c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 	best, err := New(Truncated, c, cost)
 	if cost.Rho.Pico() == 0 {
-		return best, err // its noise and its threshold are both below Laplace's
+		return best, err
 	}
 	other, otherErr := New(Gaussian, c, cost)
 	switch {
@@ -107,8 +105,8 @@ func keysOf(c privacy.Contribution) (k, moved int64, err error) {
 	return 0, 0, fmt.Errorf("neighbor relation is %d, must be add-remove or replace-one", c.Neighbors)
 }
 
-// scale sets t: each moved key costs 1/t, which is ε/moved, or √(2ρ/moved) rounded down: t up, by less than 2^-19 of it
-// for t ≥ 1/2.
+// scale sets t: each moved key is 1/t-DP, hence 1/(2t²)-zCDP (Bun and Steinke 2016, Proposition 1.4), and their noises
+// are independent: 1/t is ε/moved, or √(2ρ/moved) rounded down: t up, by less than 2^-19 of it for t ≥ 1/2.
 func (r *Rule) scale() error {
 	t := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(r.moved), big.NewInt(1e6)), big.NewInt(max(1, r.cost.Epsilon.Micro())))
 	if pico := r.cost.Rho.Pico(); pico != 0 {
@@ -139,29 +137,18 @@ func (r *Rule) parameter(x *big.Rat) error {
 // the proofs are in release.go and truncated.go.
 func (r Rule) finish(k int64) (Rule, error) {
 	var err error
-	kind := noise.Laplace
-	if r.kind == Gaussian {
-		kind = noise.Gaussian
+	kind, find := noise.Gaussian, (*Rule).gaussianThreshold
+	if r.kind == Truncated {
+		kind, find, k = noise.Laplace, (*Rule).truncate, r.moved
 	}
 	if r.noise, err = noise.New(kind, r.num, r.den); err != nil {
 		return Rule{}, err
-	}
-	if r.kind == Truncated {
-		k = r.moved
 	}
 	each, err := PerKey(r.delta, k)
 	if err != nil {
 		return Rule{}, err
 	}
-	switch r.kind {
-	case Truncated:
-		err = r.truncate(each)
-	case Laplace:
-		err = r.laplaceThreshold(each)
-	default:
-		err = r.gaussianThreshold(each)
-	}
-	if err != nil {
+	if err := find(&r, each); err != nil {
 		return Rule{}, err
 	}
 	return r, nil
@@ -179,45 +166,3 @@ func (r Rule) Kind() Kind { return r.kind }
 // Threshold returns the smallest noisy count that is certain to show its key. (A Truncated rule flips a coin whether
 // one less does.)
 func (r Rule) Threshold() int64 { return r.threshold }
-
-// Cost returns what a release costs under an accountant.
-//
-// Claim: with m = moved keys and 1/t the loss of each, a Laplace or Truncated rule costs m/t under pure and m/(2t²)
-// under zCDP; a Gaussian one m/(2σ²) under zCDP and cannot be had under pure; δ beside. Rounded up to whole units, and
-// no less than what the rule was made for where it was made under the same accountant. Proof: each moved key is 1/t-DP,
-// hence 1/(2t²)-zCDP (Bun and Steinke 2016, Proposition 1.4), δ aside; the keys' noises are independent, so losses add
-// up.
-func (r Rule) Cost(a privacy.Accountant) (privacy.Cost, error) {
-	made := privacy.Pure
-	if r.cost.Rho.Pico() != 0 {
-		made = privacy.ZCDP
-	}
-	switch {
-	case !r.Valid():
-		return privacy.Cost{}, errors.New("rule was not made by New")
-	case a == made:
-		return r.cost, nil
-	case a == privacy.Pure && r.kind == Gaussian:
-		return privacy.Cost{}, errors.New("a Gaussian rule has no cost under the pure accountant")
-	case a == privacy.Pure:
-		micro, err := roundedUp(new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(r.moved), big.NewInt(r.den)), big.NewInt(r.num)), 1e6, "epsilon")
-		return privacy.Cost{Epsilon: privacy.MicroEpsilon(micro), Delta: r.delta}, err
-	case a == privacy.ZCDP:
-		square := new(big.Rat).SetFrac64(r.den, r.num)
-		square.Mul(square, square).Mul(square, new(big.Rat).SetFrac64(r.moved, 2))
-		pico, err := roundedUp(square, 1e12, "rho")
-		return privacy.Cost{Rho: privacy.PicoRho(pico), Delta: r.delta}, err
-	}
-	return privacy.Cost{}, fmt.Errorf("accountant is %d, must be pure or zcdp", a)
-}
-
-// roundedUp returns ⌈x·unit⌉.
-func roundedUp(x *big.Rat, unit int64, name string) (int64, error) {
-	scaled := new(big.Rat).Mul(x, new(big.Rat).SetInt64(unit))
-	n := new(big.Int).Add(scaled.Num(), scaled.Denom())
-	n.Sub(n, big.NewInt(1)).Quo(n, scaled.Denom())
-	if !n.IsInt64() || n.Int64() >= math.MaxInt64/4 {
-		return 0, fmt.Errorf("%s of the rule is %s, out of range: the noise is too small", name, x.FloatString(0))
-	}
-	return n.Int64(), nil
-}

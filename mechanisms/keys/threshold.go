@@ -12,24 +12,6 @@ import (
 // larger by so much.
 const guard = 1e-9
 
-// laplaceThreshold sets the smallest threshold with P(1+noise ≥ threshold) = q^(threshold−1)/(1+q) ≤ each, q =
-// exp(−1/t).
-func (r *Rule) laplaceThreshold(each privacy.Delta) error {
-	rate := float64(r.den) / float64(r.num)
-	goal := math.Log(each.Float()) - guard
-	tail := func(m float64) float64 { return -rate*m*(1-guard) - math.Log1p(math.Exp(-rate)) }
-	guess := (-goal - math.Log1p(math.Exp(-rate))) / rate
-	if !(guess < maxThreshold/2) {
-		return fmt.Errorf("threshold is %.3g, must be at most %d: the cost is too small", guess, int64(maxThreshold))
-	}
-	m := max(0, math.Floor(guess)-2)
-	for tail(m) > goal {
-		m++
-	}
-	r.threshold = int64(m) + 1
-	return nil
-}
-
 // gaussianThreshold sets the smallest threshold with P(1+noise ≥ threshold) ≤ each, and at least 1+σ.
 func (r *Rule) gaussianThreshold(each privacy.Delta) error {
 	sigma := math.Sqrt(r.sigma2())
@@ -84,20 +66,10 @@ func (r Rule) Chance(n int64) noise.Probability {
 		share := float64(r.mixed) / mixture
 		return noise.Probability(share*r.truncatedTail(r.threshold-1-n, r.threshold-2) + (1-share)*r.truncatedTail(r.threshold-n, r.threshold-1))
 	}
-	m := r.threshold - n
-	tail := r.laplaceTail
-	if r.kind == Gaussian {
-		tail = r.gaussianTail
+	if m := r.threshold - n; m > 0 {
+		return noise.Probability(r.gaussianTail(m))
 	}
-	if m > 0 {
-		return noise.Probability(tail(m))
-	}
-	return noise.Probability(1 - tail(1-m))
-}
-
-func (r Rule) laplaceTail(m int64) float64 {
-	rate := float64(r.den) / float64(r.num)
-	return math.Exp(-rate*float64(m)) / (1 + math.Exp(-rate))
+	return noise.Probability(1 - r.gaussianTail(1-r.threshold+n))
 }
 
 // Half returns the smallest number of units from which on a key is shown with probability at least one half.

@@ -13,7 +13,7 @@ import (
 )
 
 // Basic is the median mechanism of Roth and Roughgarden 2010, figure 1, for universes whose small databases can be
-// enumerated. It is the published proof made to run; Session with the rule Median is the form to serve.
+// enumerated. It is the published proof made to run; Session with Spec.Median is the form to serve.
 //
 // Claim: (ε, δ)-DP for the spec's cost, for any queries chosen one after the other. Neighbours: replace-one, the number
 // n of rows being public. Sensitivity: a count moves by at most R, the rows a unit. r = mean over the candidates S of

@@ -140,11 +140,3 @@ func badThresholds(hard int64, delta privacy.Delta) (int64, error) {
 	}
 	return high, nil
 }
-
-// Cost is what the mechanism takes.
-func (p BasicPlan) Cost() (privacy.Cost, error) {
-	if !p.checked {
-		return privacy.Cost{}, errUnplanned
-	}
-	return p.spec.Cost, nil
-}

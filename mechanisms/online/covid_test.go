@@ -107,10 +107,10 @@ type covid struct {
 
 const covidMiss = noise.Probability(.001)
 
-func (c covid) spec(rule Rule, accountant privacy.Accountant, updates int) Spec {
+func (c covid) spec(median bool, accountant privacy.Accountant, updates int) Spec {
 	return Spec{
 		Cells: covidCells, Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Rows: c.rows,
-		Updates: updates, Rule: rule, Accountant: accountant,
+		Updates: updates, Median: median, Accountant: accountant,
 	}
 }
 
@@ -132,12 +132,12 @@ func (o *outcome) add(off, rows int64) {
 	o.answered++
 }
 
-func (c covid) session(rule Rule, accountant privacy.Accountant, updates int, cells []int64, pool []Query, asks []int) (outcome, error) {
-	p, err := planFor(c.spec(rule, accountant, updates), c.target())
+func (c covid) session(median bool, accountant privacy.Accountant, updates int, cells []int64, pool []Query, asks []int) (outcome, error) {
+	p, err := planFor(c.spec(median, accountant, updates), c.target())
 	if err != nil {
 		return outcome{}, err
 	}
-	session, err := Open(p, privacy.Seal(cells), seeded(byte(rule)), nil)
+	session, err := Open(p, privacy.Seal(cells), seeded(1), nil)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -153,12 +153,13 @@ func (c covid) session(rule Rule, accountant privacy.Accountant, updates int, ce
 		}
 		o.add(a.Value().Value-pool[i].sum(cells), c.rows)
 	}
-	o.hard = session.State().used()
+	o.hard = session.state.used()
 	declared, err := p.Cost()
 	if err != nil {
 		return o, err
 	}
-	used, err := p.costOf(int64(max(1, o.hard)))
+	p.spec.Updates = max(1, o.hard)
+	used, err := p.Cost()
 	o.declared, o.used = declared.Epsilon.Float()+declared.Rho.Float(), used.Epsilon.Float()+used.Rho.Float()
 	return o, err
 }

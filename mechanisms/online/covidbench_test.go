@@ -36,7 +36,7 @@ func (c covid) direct(cells []int64, pool []Query, asks []int) (outcome, error) 
 
 // histogram answers every query from one noisy histogram whose width, at its worst query, is the target's.
 func (c covid) histogram(cells []int64, pool []Query, asks []int) (outcome, error) {
-	p, err := planFor(c.spec(Projection, privacy.Pure, 60), c.target())
+	p, err := planFor(c.spec(false, privacy.Pure, 60), c.target())
 	if err != nil {
 		return outcome{}, err
 	}
@@ -106,19 +106,18 @@ type row struct {
 }
 
 func rowsOfTable() []row {
-	session := func(rule Rule, accountant privacy.Accountant, updates int) func(covid, []int64, []Query, []int) (outcome, error) {
+	session := func(median bool, accountant privacy.Accountant, updates int) func(covid, []int64, []Query, []int) (outcome, error) {
 		return func(c covid, cells []int64, pool []Query, asks []int) (outcome, error) {
-			return c.session(rule, accountant, updates, cells, pool, asks)
+			return c.session(median, accountant, updates, cells, pool, asks)
 		}
 	}
 	likely := int(LikelyUpdates(covidCells, .05))
 	return []row{
 		{"cached direct Laplace", [2]string{"ε 3.48", "ε 1.40"}, covid.direct},
-		{"multiplicative weights, theory", [2]string{"ε 10.9, 2950 hard", "ε 10.1"}, session(TheoryStep, privacy.Pure, 4000)},
-		{"multiplicative weights, projection", [2]string{"ε .294, 79 hard", "ε .275, 74 hard"}, session(Projection, privacy.Pure, likely)},
-		{"  the same, zCDP (ρ)", [2]string{"", ""}, session(Projection, privacy.ZCDP, likely)},
-		{"median, fractional", [2]string{"50 hard at α .1, 72 at .05", "50-72 hard"}, session(Median, privacy.Pure, likely)},
-		{"  the same, zCDP (ρ)", [2]string{"", ""}, session(Median, privacy.ZCDP, likely)},
+		{"multiplicative weights, projection", [2]string{"ε .294, 79 hard", "ε .275, 74 hard"}, session(false, privacy.Pure, likely)},
+		{"  the same, zCDP (ρ)", [2]string{"", ""}, session(false, privacy.ZCDP, likely)},
+		{"median, fractional", [2]string{"50 hard at α .1, 72 at .05", "50-72 hard"}, session(true, privacy.Pure, likely)},
+		{"  the same, zCDP (ρ)", [2]string{"", ""}, session(true, privacy.ZCDP, likely)},
 		{"offline, 30 rounds", [2]string{"", ""}, func(c covid, cells []int64, pool []Query, asks []int) (outcome, error) {
 			return c.offline(30, .04*600_000/float64(c.rows), cells, pool, asks)
 		}},
@@ -181,7 +180,7 @@ func TestCovidLikeBeatsTheBestKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := c.session(Projection, privacy.Pure, int(LikelyUpdates(covidCells, .05)), cells, pool, asks)
+		o, err := c.session(false, privacy.Pure, int(LikelyUpdates(covidCells, .05)), cells, pool, asks)
 		if err != nil {
 			t.Fatal(err)
 		}

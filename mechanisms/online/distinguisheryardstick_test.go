@@ -30,7 +30,7 @@ func NewDistinguisher(queries []Query, c privacy.Contribution, accountant privac
 	if len(queries) < 1 || len(queries) > maxQueries {
 		return Distinguisher{}, fmt.Errorf("queries is %d, must be from 1 to %d", len(queries), maxQueries)
 	}
-	s := Spec{Cells: queries[0].cells, Contribution: c, Rows: 1, Updates: 1, Rule: Projection, Accountant: accountant}
+	s := Spec{Cells: queries[0].cells, Contribution: c, Rows: 1, Updates: 1, Accountant: accountant}
 	moves, err := s.check()
 	if err != nil {
 		return Distinguisher{}, err

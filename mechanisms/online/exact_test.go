@@ -15,7 +15,7 @@ func handmade(t *testing.T, updates int, threshold int64, rows int64, s split) P
 	p := Plan{
 		spec: Spec{
 			Cells: 2, Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Rows: rows,
-			Updates: updates, Rule: Projection, Accountant: privacy.Pure,
+			Updates: updates, Accountant: privacy.Pure,
 		},
 		moves: 1, split: s, threshold: threshold, width: float64(threshold), valid: true,
 	}
@@ -216,7 +216,7 @@ func TestPlansReachTheirWidth(t *testing.T) {
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
 		s := Spec{
 			Cells: 2, Contribution: privacy.Contribution{Rows: 2, Neighbors: privacy.AddRemove}, Rows: 2000,
-			Updates: 20, Rule: Projection, Accountant: accountant,
+			Updates: 20, Accountant: accountant,
 		}
 		p, err := planFor(s, Target{Width: 300, Miss: miss})
 		if err != nil {

@@ -18,7 +18,7 @@ func source() *weak.ChaCha8 {
 // A session for counting queries over four regions and two sexes, of about 100,000 people.
 func Example() {
 	plan, err := online.NewPlan(online.Spec{
-		Cells: 8, Rows: 100_000, Updates: 20, Rule: online.Projection,
+		Cells: 8, Rows: 100_000, Updates: 20,
 		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Accountant: privacy.Pure,
 	}, privacy.Cost{Epsilon: privacy.MicroEpsilon(94_864)}, .01)
 	if err != nil {
@@ -59,7 +59,7 @@ func Example() {
 // After the last hard answer a session answers nothing.
 func ExampleStopped() {
 	plan, err := online.NewPlan(online.Spec{
-		Cells: 2, Rows: 1000, Updates: 1, Rule: online.Projection,
+		Cells: 2, Rows: 1000, Updates: 1,
 		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Accountant: privacy.Pure,
 	}, privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}, .01)
 	if err != nil {

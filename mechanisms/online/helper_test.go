@@ -32,8 +32,6 @@ func restore(p Plan, s State, truth privacy.Sensitive[[]int64], random io.Reader
 	switch {
 	case !p.valid:
 		return nil, errUnplanned
-	case s.plan != p.digest():
-		return nil, errors.New("the state belongs to another plan")
 	case s.used()+1 >= p.spec.Updates:
 		return nil, &Stopped{Spent}
 	case s.restarts >= p.spec.Restarts:

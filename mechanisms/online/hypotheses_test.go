@@ -12,7 +12,7 @@ import (
 func TestProjectionIsNearest(t *testing.T) {
 	for _, q := range []Query{only(t, 4, 1), only(t, 4, 0, 2)} {
 		start := []float64{.1, .2, .3, .35, .05}
-		w := &weights{p: append([]float64(nil), start...), whole: 1e4, rule: Projection}
+		w := &weights{p: append([]float64(nil), start...), whole: 1e4}
 		w.project(q, .55)
 		if got := w.mass(q); math.Abs(got-.55) > 1e-9 {
 			t.Fatalf("mass is %v, want .55", got)
@@ -54,7 +54,7 @@ func TestProjectionIsNearest(t *testing.T) {
 // TestPointsStayInside: after hard answers that agree, every point is a distribution within all walls; answers that
 // contradict each other move the walls, and end nothing.
 func TestPointsStayInside(t *testing.T) {
-	p := planned(t, small(Median, privacy.Pure), 400)
+	p := planned(t, small(true, privacy.Pure), 400)
 	h := newPolytope(p)
 	entries := []Entry{}
 	for i, rows := range skewed[:5] {

@@ -208,7 +208,7 @@ func (p OfflinePlan) measure(q Query, truth privacy.Sensitive[[]int64], random i
 }
 
 func (p OfflinePlan) start() *weights {
-	s := Spec{Cells: p.find.queries[0].cells, Rows: p.spec.Rows, Spare: p.spec.Spare, Rule: Projection}
+	s := Spec{Cells: p.find.queries[0].cells, Rows: p.spec.Rows, Spare: p.spec.Spare}
 	w := newWeights(Plan{spec: s})
 	w.slab = math.Sqrt(p.answer.Variance()) / w.whole
 	return w

@@ -1,7 +1,6 @@
 package online
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -11,23 +10,6 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Rule names how the public hypothesis learns from a hard answer. No rule costs privacy.
-type Rule uint8
-
-// The rules. The zero value is invalid.
-const (
-	TheoryStep Rule = 1 + iota // multiplicative weights with the step α/8 of Hardt and Rothblum
-	Projection                 // the nearest hypothesis, in relative entropy, that gives the hard answers
-	Median                     // the median of points spread over all hypotheses that give the hard answers, about
-)
-
-func (r Rule) String() string {
-	if r > Median {
-		return "invalid"
-	}
-	return [...]string{"invalid", "theory step", "projection", "median"}[r]
-}
-
 // Spec is what is public about a session.
 type Spec struct {
 	Cells        int
@@ -36,7 +18,7 @@ type Spec struct {
 	Spare        int64 // how many more there may be: the hypothesis has a further cell for rows that are absent
 	Updates      int   // hard answers, the hard cap
 	Restarts     int   // how often the session may be restored; each takes one of the updates as well
-	Rule         Rule
+	Median       bool  // guesses are medians over all hypotheses that give the hard answers, about, not of the nearest one
 	Accountant   privacy.Accountant
 }
 
@@ -116,7 +98,6 @@ func (s Spec) check() (moves int64, err error) {
 		{"spare rows", s.Spare, 0, maxRows},
 		{"updates", int64(s.Updates), 1, maxUpdates},
 		{"restarts", int64(s.Restarts), 0, int64(s.Updates) - 1},
-		{"rule", int64(s.Rule), int64(TheoryStep), int64(Median)},
 	} {
 		if f.value < f.from || f.value > f.to {
 			return 0, fmt.Errorf("%s is %d, must be from %d to %d", f.name, f.value, f.from, f.to)
@@ -125,7 +106,7 @@ func (s Spec) check() (moves int64, err error) {
 	if rows > maxMoves {
 		return 0, fmt.Errorf("rows a unit is %d, must be at most %d", rows, int64(maxMoves))
 	}
-	if s.Rule == Median && s.Cells > maxMedian {
+	if s.Median && s.Cells > maxMedian {
 		return 0, fmt.Errorf("cells is %d, must be at most %d for the median", s.Cells, maxMedian)
 	}
 	return rows, nil
@@ -157,7 +138,7 @@ func (s Spec) plan(shape shape, width float64, moves int64, round func(float64) 
 	if _, err := p.sources(); err != nil {
 		return Plan{}, err
 	}
-	if _, err := p.cost(); err != nil {
+	if _, err := p.Cost(); err != nil {
 		return Plan{}, err
 	}
 	return p, nil
@@ -168,16 +149,7 @@ func (p Plan) Cost() (privacy.Cost, error) {
 	if !p.valid {
 		return privacy.Cost{}, errUnplanned
 	}
-	return p.cost()
-}
-
-func (p Plan) cost() (privacy.Cost, error) {
-	return p.costOf(int64(p.spec.Updates))
-}
-
-// costOf returns what a session with that many updates would take.
-func (p Plan) costOf(updates int64) (privacy.Cost, error) {
-	c, t := big.NewInt(updates), p.split.threshold.Micro()
+	c, t := big.NewInt(int64(p.spec.Updates)), p.split.threshold.Micro()
 	total := new(big.Int)
 	if p.spec.Accountant == privacy.Pure {
 		total.Mul(c, big.NewInt(p.split.comparison.Micro()+p.split.answer.Micro()))
@@ -228,15 +200,7 @@ func (p Plan) sources() (sources, error) {
 }
 
 // slab returns half of the slab that a hard answer leaves to a hypothesis, as a share of all rows.
-func (p Plan) slab() float64 { return p.spec.Rule.tuning().learned * p.alpha() }
-
-// alpha returns the promised error as a share of all rows.
-func (p Plan) alpha() float64 { return p.width * float64(p.moves) / p.whole() }
+func (p Plan) slab() float64 { return learned * p.width * float64(p.moves) / p.whole() }
 
 // whole returns the hypothesis's rows.
 func (p Plan) whole() float64 { return float64(p.spec.Rows + p.spec.Spare) }
-
-// digest tells plans apart.
-func (p Plan) digest() [32]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "dpproxy online plan 1: %+v %d %+v %d %x", p.spec, p.moves, p.split, p.threshold, math.Float64bits(p.width)))
-}

@@ -24,11 +24,10 @@ func TestSpecsAreChecked(t *testing.T) {
 		{func(s *Spec) { s.Spare = -1 }, "spare rows is -1, must be from 0 to 1099511627776"},
 		{func(s *Spec) { s.Updates = 0 }, "updates is 0, must be from 1 to 1048576"},
 		{func(s *Spec) { s.Restarts = 10 }, "restarts is 10, must be from 0 to 9"},
-		{func(s *Spec) { s.Rule = 4 }, "rule is 4, must be from 1 to 3"},
-		{func(s *Spec) { s.Rule, s.Cells = Median, 5000 }, "cells is 5000, must be at most 4096 for the median"},
+		{func(s *Spec) { s.Median, s.Cells = true, 5000 }, "cells is 5000, must be at most 4096 for the median"},
 		{func(s *Spec) { s.Contribution.Rows = 1 << 37 }, "rows a unit is 137438953472, must be at most 68719476736"},
 	} {
-		s := small(Projection, privacy.Pure)
+		s := small(false, privacy.Pure)
 		c.change(&s)
 		for _, make := range []func() error{
 			func() error { _, err := planFor(s, Target{100, .01}); return err },
@@ -39,7 +38,7 @@ func TestSpecsAreChecked(t *testing.T) {
 			}
 		}
 	}
-	s := small(Projection, privacy.Pure)
+	s := small(false, privacy.Pure)
 	for _, target := range []Target{{0, .1}, {-1, .1}, {math.MaxInt64, .1}, {100, 0}, {100, 1}, {100, noise.Probability(math.NaN())}, {100, noise.Probability(math.Inf(1))}, {100, -1}} {
 		if _, err := planFor(s, target); err == nil {
 			t.Errorf("target %v passed", target)
@@ -56,10 +55,10 @@ func TestSpecsAreChecked(t *testing.T) {
 // width is the one asked for; and the two agree.
 func TestPlansCostNoMore(t *testing.T) {
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
-		for _, rule := range []Rule{TheoryStep, Projection, Median} {
+		for _, median := range []bool{false, true} {
 			for _, contribution := range []privacy.Contribution{{Rows: 3, Neighbors: privacy.AddRemove}, {Rows: 21,
 				Neighbors: privacy.ReplaceOne}, {Rows: 27, Groups: 2, PerGroup: 6, Neighbors: privacy.AddRemove}} {
-				s := small(rule, accountant)
+				s := small(median, accountant)
 				s.Contribution = contribution
 				offered := privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}
 				if accountant == privacy.ZCDP {
@@ -75,7 +74,7 @@ func TestPlansCostNoMore(t *testing.T) {
 				}
 				share := cost.Epsilon.Float() + 2*cost.Rho.Float()
 				if !cost.Fits(offered) || share < .98 {
-					t.Errorf("%s, %s: %s of %s", accountant, rule, cost, offered)
+					t.Errorf("%s, median %v: %s of %s", accountant, median, cost, offered)
 				}
 				q, err := planFor(s, Target{Width: p.Width(.01), Miss: .01})
 				if err != nil {
@@ -87,7 +86,7 @@ func TestPlansCostNoMore(t *testing.T) {
 				}
 				// Rounding the width up to whole rows is worth some percent where a unit's rows are few.
 				if other := again.Epsilon.Float() + 2*again.Rho.Float(); other > share*1.02 || other < .9*share {
-					t.Errorf("%s, %s: %s buys a width of %d, which costs %s", accountant, rule, cost, p.Width(.01), again)
+					t.Errorf("%s, median %v: %s buys a width of %d, which costs %s", accountant, median, cost, p.Width(.01), again)
 				}
 			}
 		}
@@ -188,18 +187,9 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestStatesBelongToTheirPlan: nothing is restored under another one.
-func TestStatesBelongToTheirPlan(t *testing.T) {
-	s := opened(t, planned(t, small(Projection, privacy.Pure), 100), skewed, seeded(1), keep)
-	other := planned(t, small(Projection, privacy.Pure), 101)
-	if _, err := restore(other, s.State(), privacy.Seal(skewed), seeded(1), keep); err == nil {
-		t.Error("restored under another plan")
-	}
-}
-
 // TestNoiseIsForRows: each of a unit's rows moves a sum by one.
 func TestNoiseIsForRows(t *testing.T) {
-	s := small(Projection, privacy.Pure)
+	s := small(false, privacy.Pure)
 	s.Contribution.Rows = 12
 	p := planned(t, s, 1000)
 	d, err := p.sources()

@@ -135,7 +135,7 @@ func (t *polytope) enter() []float64 {
 			start[i] += p[i] / particles
 		}
 	}
-	h := &weights{p: start, whole: t.whole, rule: Projection, slab: t.slab * .9}
+	h := &weights{p: start, whole: t.whole, slab: t.slab * .9}
 	for round := 0; ; round++ {
 		for range passes {
 			if !h.reconcile(entries) {

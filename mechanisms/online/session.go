@@ -90,10 +90,8 @@ type Session struct {
 }
 
 // Open begins a session whose whole cost has been charged. The checkpoint may be nil where no restart is declared.
-// The hypothesis starts from what earlier sessions over the same universe told, if anything.
-func Open(p Plan, truth privacy.Sensitive[[]int64], random io.Reader, checkpoint Checkpoint, earlier ...Entry) (*Session, error) {
-	state := State{plan: p.digest(), earlier: len(earlier), entries: append([]Entry(nil), earlier...)}
-	return open(p, state, truth, random, checkpoint)
+func Open(p Plan, truth privacy.Sensitive[[]int64], random io.Reader, checkpoint Checkpoint) (*Session, error) {
+	return open(p, State{}, truth, random, checkpoint)
 }
 
 func open(p Plan, state State, truth privacy.Sensitive[[]int64], random io.Reader, checkpoint Checkpoint) (*Session, error) {
@@ -187,13 +185,6 @@ func (s *Session) guess(q Query) int64 {
 
 func rounded(mass, whole float64) int64 { return int64(min(max(math.Round(mass*whole), 0), whole)) }
 
-// State returns what a Resume needs. All of it is public.
-func (s *Session) State() State {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	return s.state
-}
-
 // Left returns the updates left.
 func (s *Session) Left() int {
 	s.lock.Lock()
@@ -218,7 +209,7 @@ type hypothesis interface {
 }
 
 func newHypothesis(p Plan) hypothesis {
-	if p.spec.Rule == Median {
+	if p.spec.Median {
 		return newPolytope(p)
 	}
 	return newWeights(p)

@@ -15,26 +15,14 @@ type shape struct {
 	cost                                         float64 // micro-units of ε at width 1, or pico-units of ρ
 }
 
-// tuning is the part of a shape that privacy and the promised width leave free; it decides how many queries are hard. A
-// low trust leaves more room for noise but doubts more; exact answers teach more but cost more.
-type tuning struct {
-	trusted  float64 // error : width of a hypothesis that is doubted needlessly with probability at most miss
-	answered float64 // width of a hard answer : width
-	learned  float64 // half of the slab that a hard answer leaves to a hypothesis : width
-}
-
-// The first is the published setting. The second was chosen on the synthetic rows of BenchmarkCovidLike.
-var (
-	published = tuning{trusted: 0, answered: 1, learned: .5}
-	tuned     = tuning{trusted: .3, answered: .6, learned: .2}
+// What privacy and the promised width leave free, as multiples of the width; it decides how many queries are hard. A low
+// trust leaves more room for noise but doubts more; exact answers teach more but cost more. Chosen on the synthetic rows
+// of BenchmarkCovidLike.
+const (
+	trusted  = .3 // error of a hypothesis that is doubted needlessly with probability at most miss
+	answered = .6 // width of a hard answer
+	learned  = .2 // half of the slab that a hard answer leaves to a hypothesis
 )
-
-func (r Rule) tuning() tuning {
-	if r == TheoryStep {
-		return published
-	}
-	return tuned
-}
 
 // shapeOf finds the cheapest shape with the target's miss.
 //
@@ -46,14 +34,13 @@ func (r Rule) tuning() tuning {
 func shapeOf(s Spec, miss noise.Probability) shape {
 	best := shape{cost: math.Inf(1)}
 	updates, restarts := float64(s.Updates), float64(s.Restarts)
-	tuning := s.Rule.tuning()
-	answer := tuning.answered / -math.Log(float64(miss))
+	answer := answered / -math.Log(float64(miss))
 	if s.Accountant == privacy.ZCDP {
-		answer = tuning.answered / normalQuantile(float64(miss))
+		answer = answered / normalQuantile(float64(miss))
 	}
 	for i := 1; i < 200; i++ {
-		at := tuning.trusted + (1-tuning.trusted)*float64(i)/200
-		threshold, comparison := oneSidedScales(1-at, at-tuning.trusted, float64(miss))
+		at := trusted + (1-trusted)*float64(i)/200
+		threshold, comparison := oneSidedScales(1-at, at-trusted, float64(miss))
 		m := shape{threshold: at, thresholdScale: threshold, comparisonScale: comparison, answerScale: answer}
 		if s.Accountant == privacy.Pure {
 			m.cost = 1/threshold + updates*(2/comparison+1/answer) + restarts*max(0, 1/threshold-1/answer)

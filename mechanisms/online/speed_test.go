@@ -13,7 +13,7 @@ func BenchmarkAnswer(b *testing.B) {
 	for _, cells := range []int{128, 1 << 16, 1 << 20} {
 		for _, hard := range []bool{false, true} {
 			b.Run(fmt.Sprintf("cells=%d/hard=%v", cells, hard), func(b *testing.B) {
-				s := small(Projection, privacy.Pure)
+				s := small(false, privacy.Pure)
 				s.Cells, s.Rows, s.Restarts, s.Updates = cells, 1<<30, 0, maxUpdates
 				p := planned(b, s, 1<<29)
 				if hard {

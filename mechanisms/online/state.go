@@ -20,20 +20,15 @@ type Entry struct {
 // all not the threshold's noise; the hypothesis is a function of it. It is immutable. Whoever keeps it must not hand
 // out an older one than the last.
 type State struct {
-	plan     [32]byte
 	restarts int
-	earlier  int // the first entries, from other sessions
 	entries  []Entry
 }
 
 // Entries returns the hard answers, in their order.
 func (s State) Entries() []Entry { return slices.Clone(s.entries) }
 
-// Restarts returns how often the session was restored.
-func (s State) Restarts() int { return s.restarts }
-
 // used counts the updates that are gone.
-func (s State) used() int { return len(s.entries) - s.earlier + s.restarts }
+func (s State) used() int { return len(s.entries) + s.restarts }
 
 func (s State) with(e Entry) State {
 	s.entries = append(slices.Clip(s.entries), e)
@@ -45,8 +40,6 @@ func Resume(p Plan, s State, truth privacy.Sensitive[[]int64], random io.Reader,
 	switch {
 	case !p.valid:
 		return nil, errUnplanned
-	case s.plan != p.digest():
-		return nil, errors.New("the state belongs to another plan")
 	case s.restarts < 1 || s.restarts > p.spec.Restarts:
 		return nil, fmt.Errorf("restarts is %d, must be from 1 to the declared %d", s.restarts, p.spec.Restarts)
 	case s.used() >= p.spec.Updates:

@@ -27,12 +27,12 @@ func (s State) Step(before State) ([]byte, error) {
 	return nil, errors.New("the states are not one step apart")
 }
 
-// Replay adds up the steps of a session that began without earlier entries.
+// Replay adds up the steps of a session.
 func Replay(p Plan, steps [][]byte) (State, error) {
 	if !p.valid {
 		return State{}, errUnplanned
 	}
-	s := State{plan: p.digest()}
+	var s State
 	err := eachStep(steps, func(kind byte, rest []byte) ([]byte, error) {
 		switch kind {
 		case stepRestart:

@@ -12,14 +12,12 @@ import (
 type weights struct {
 	p     []float64
 	whole float64 // rows that mass 1 is
-	step  float64 // TheoryStep
-	rule  Rule
 	slab  float64 // half of the slab around an answer that a hypothesis is to be in, as mass
 }
 
 func newWeights(p Plan) *weights {
 	s := p.spec
-	w := &weights{p: make([]float64, s.Cells+1), rule: s.Rule, whole: p.whole(), slab: p.slab(), step: p.alpha() / 8}
+	w := &weights{p: make([]float64, s.Cells+1), whole: p.whole(), slab: p.slab()}
 	start := float64(s.Rows) / float64(s.Rows+s.Spare)
 	for i := range s.Cells {
 		w.p[i] = start / float64(s.Cells)
@@ -41,12 +39,7 @@ const (
 
 func (w *weights) learn(entries []Entry) {
 	last := entries[len(entries)-1]
-	target := float64(last.Value) / w.whole
-	if w.rule == TheoryStep {
-		w.tilt(last.Query, math.Copysign(w.step, target-w.mass(last.Query)))
-		return
-	}
-	w.project(last.Query, target)
+	w.project(last.Query, float64(last.Value)/w.whole)
 	for range min(passes, max(1, maxWork/(len(w.p)*len(entries)))) {
 		if !w.reconcile(entries) {
 			return
@@ -78,12 +71,7 @@ func (w *weights) project(q Query, target float64) {
 	if now <= 0 || now >= 1 {
 		return
 	}
-	w.tilt(q, math.Log(target/now*(1-now)/(1-target)))
-}
-
-// tilt multiplies the query's cells by exp(lambda) and normalises.
-func (w *weights) tilt(q Query, lambda float64) {
-	factor := math.Exp(lambda)
+	factor := target / now * (1 - now) / (1 - target)
 	q.each(func(i int) { w.p[i] *= factor })
 	total := 0.0
 	for _, p := range w.p {

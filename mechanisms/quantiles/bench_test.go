@@ -105,10 +105,16 @@ func tree(t testing.TB, counts []int64, all []Quantile, random io.Reader) []int 
 	}
 	reader := noise.NewReader(random)
 	observed := make([]int64, shape.Nodes())
-	for level := range shape.Levels() {
+	offset, block := 0, 1
+	for range radices {
+		block *= 16
+	}
+	for _, radix := range radices {
+		block /= radix
 		for j, n := range counts {
-			observed[shape.Offset(level)+j/shape.Block(level)] += n
+			observed[offset+j/block] += n
 		}
+		offset += (len(counts) + block - 1) / block
 	}
 	for i := range observed {
 		observed[i] += d.Sample(reader)

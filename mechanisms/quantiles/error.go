@@ -2,8 +2,6 @@ package quantiles
 
 import (
 	"math"
-
-	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
 // ExpectedRows is a public guess of the number of rows.
@@ -79,23 +77,6 @@ func ownError(rate, each float64) float64 {
 	}
 	w := math.Exp(-x)
 	return each * 2 * w / (-math.Expm1(-2 * x))
-}
-
-// RankBound returns how many rows a single quantile is off at most, but with probability beta: ln(cells/beta)/rate,
-// rate per row (Smith 2011). For several quantiles it bounds each level's own error.
-func (m Mechanism) RankBound(beta noise.Probability) float64 {
-	if m.levels == 0 || !(beta > 0 && beta < 1) {
-		return math.NaN()
-	}
-	worst := 0.0
-	for _, num := range m.nums {
-		rate, err := m.rate(part{0, m.den}, num)
-		if err != nil {
-			return math.NaN()
-		}
-		worst = max(worst, math.Log(float64(m.cells)/float64(beta))/(rate.Float()*float64(m.den)))
-	}
-	return worst
 }
 
 // isotonicGain is by how much isotonic regression narrows the mean error of the prefix sums: measured on evenly spread

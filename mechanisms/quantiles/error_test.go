@@ -57,29 +57,6 @@ func TestBestKnownErrors(t *testing.T) {
 	}
 }
 
-// TestRankBoundHolds on evenly spread rows.
-func TestRankBoundHolds(t *testing.T) {
-	counts := make([]int64, 300)
-	for j := range counts {
-		counts[j] = 1
-	}
-	for _, all := range [][]Quantile{shares(t, 1, 2), shares(t, 9, 10)} {
-		m, random := made(t, 300, all, addOne, epsilon(200_000)), seeded(61)
-		c := stattest.Coverage{Trials: stattest.Length(2000, 50_000), Claim: .9}
-		for range c.Trials {
-			if rankError(counts, all, released(t, m, counts, random)) <= m.RankBound(.1) {
-				c.Hits++
-			}
-		}
-		if err := c.AtLeast(alarm); err != nil {
-			t.Errorf("%v: %v", all, err)
-		}
-	}
-	if !math.IsNaN((Mechanism{}).RankBound(.1)) {
-		t.Error("a bound of nothing")
-	}
-}
-
 // TestAdult: ages of 32,561 people, each a row: the true quartiles at ε = 1.
 func TestAdult(t *testing.T) {
 	counts := adult(t, "age", 128, 1)

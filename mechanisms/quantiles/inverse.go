@@ -56,15 +56,3 @@ func (c CDF) Cont(q Quantile, value func(cell int) float64) float64 {
 	}
 	return low + (place-whole)*(value(c.cellOf(whole+1))-low)
 }
-
-// Within returns the quantile as a place on the line of cells, its cell's rows being spread evenly over [cell, cell+1):
-// for cells that stand for a range of values.
-func (c CDF) Within(q Quantile) float64 {
-	rank := q.Float() * c.Rows()
-	cell := c.cellOf(rank)
-	held := c.prefixes[cell+1] - c.prefixes[cell]
-	if held <= 0 {
-		return float64(cell) + .5
-	}
-	return float64(cell) + min(max((rank-c.prefixes[cell])/held, 0), 1)
-}

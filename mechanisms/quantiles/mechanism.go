@@ -91,15 +91,6 @@ func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.C
 // Levels returns how many draws a row takes part in, ⌊log2 m⌋ + 1 for m different quantiles.
 func (m Mechanism) Levels() int { return m.levels }
 
-// Cost returns what the release takes from a budget, rounded up: ε of each level, or ρ = ε²/8 (ε²/2 for
-// permute-and-flip).
-func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
-	if m.levels == 0 {
-		return privacy.Cost{}, errNotMade
-	}
-	return m.strength.Cost(a, m.rule, m.levels)
-}
-
 var errNotMade = errors.New("quantiles was not made by New")
 
 // part is an interval of shares, over den.

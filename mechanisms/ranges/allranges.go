@@ -2,11 +2,8 @@ package ranges
 
 import "math"
 
-// AllRanges returns the mean variance of the least-squares readings of all Cells·(Cells+1)/2 ranges, in units of the
-// noise's variance. It takes time in proportion to the number of levels.
-func (t Tree) AllRanges() float64 { return t.MeanVariance(AllRanges) }
-
-// MeanVariance returns the mean variance over a workload, likewise. It panics on an unknown workload.
+// MeanVariance returns the mean variance of the least-squares readings of a workload's queries, in units of the noise's
+// variance. It takes time in proportion to the number of levels, and panics on an unknown workload.
 func (t Tree) MeanVariance(workload Workload) float64 {
 	squares, sum := t.prefixes()
 	return workload.mean(t.cells, squares, sum)

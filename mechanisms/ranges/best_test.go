@@ -20,7 +20,7 @@ func rootMean(t testing.TB, cells int, radices []int, variance func(int) float64
 	if err != nil {
 		t.Fatal(err)
 	}
-	return math.Sqrt(variance(len(radices)) * tree.AllRanges())
+	return math.Sqrt(variance(len(radices)) * tree.MeanVariance(AllRanges))
 }
 
 // TestKnownErrors: the figures of the literature's strategies, to the digits given there.

@@ -141,15 +141,6 @@ func (t *Tree) node(l, index int) *node {
 // Cells returns the number of cells.
 func (t Tree) Cells() int { return t.cells }
 
-// Levels returns the number of observed levels.
-func (t Tree) Levels() int { return len(t.levels) }
-
-// Block returns the number of cells below a node of a level.
-func (t Tree) Block(l int) int { return t.levels[l].block }
-
-// Offset returns where a level begins among the observations.
-func (t Tree) Offset(l int) int { return t.levels[l].offset }
-
 // Nodes returns the number of observations.
 func (t Tree) Nodes() int {
 	bottom := t.levels[len(t.levels)-1]

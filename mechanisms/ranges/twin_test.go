@@ -79,7 +79,7 @@ func TestFitAgainstDenseLeastSquares(t *testing.T) {
 		}
 		a := dense(cells, radices)
 		rows, _ := a.Dims()
-		if tree.Nodes() != rows || tree.Levels() != len(radices) || tree.Cells() != cells {
+		if tree.Nodes() != rows || len(tree.levels) != len(radices) || tree.Cells() != cells {
 			t.Fatalf("%d nodes, want %d", tree.Nodes(), rows)
 		}
 		y := make([]int64, rows)
@@ -151,7 +151,7 @@ func TestAllRangesAgainstDenseLeastSquares(t *testing.T) {
 			}
 		}
 		want := sum / (float64(cells) * float64(cells+1) / 2)
-		if got := tree.AllRanges(); math.Abs(got-want) > 1e-9*want {
+		if got := tree.MeanVariance(AllRanges); math.Abs(got-want) > 1e-9*want {
 			t.Fatalf("%d cells %v: %g, dense %g", cells, radices, got, want)
 		}
 	})

@@ -44,7 +44,7 @@ func rules(t *testing.T, answers int, rule Rule, rate Rate, one, other []int64) 
 
 func TestAuditsOfRules(t *testing.T) {
 	answers := stattest.Length(60_000, 2_000_000)
-	for rule := Exponential; rule <= NoisyMax; rule++ {
+	for rule := Exponential; rule <= PermuteAndFlip; rule++ {
 		for _, c := range []struct {
 			neighbors privacy.Neighbors
 			other     []int64
@@ -68,7 +68,7 @@ func TestAuditsOfRulesCatch(t *testing.T) {
 	if bound := rules(t, answers, Exponential, mustOf(NewRate(12, 10))(t), many, above); bound <= 1 {
 		t.Errorf("a spread too small by 1.2 passed: %.3f", bound)
 	}
-	for rule := Exponential; rule <= NoisyMax; rule++ {
+	for rule := Exponential; rule <= PermuteAndFlip; rule++ {
 		if bound := rules(t, stattest.Length(60_000, 500_000), rule, mustOf(NewRate(1, 1))(t), few, replaced); bound <= 1 {
 			t.Errorf("%v: half of the noise passed: %.3f", rule, bound)
 		}

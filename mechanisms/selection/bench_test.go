@@ -19,7 +19,7 @@ func steep(n int) privacy.Sensitive[[]int64] {
 func BenchmarkSelect(b *testing.B) {
 	const n = 1 << 20
 	truth, random := steep(n), seeded(1)
-	for rule := Exponential; rule <= NoisyMax; rule++ {
+	for rule := Exponential; rule <= PermuteAndFlip; rule++ {
 		m := mustOf(New(rule, mustOf(Counts(n))(b), one, epsilon(1_000_000)))(b)
 		b.Run(rule.String(), func(b *testing.B) {
 			for b.Loop() {

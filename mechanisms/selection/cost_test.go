@@ -15,16 +15,18 @@ func TestCosts(t *testing.T) {
 		pure, rho int64 // micro ε, pico ρ of the exponential mechanism
 	}{{epsilon(1_000_000), 1_000_000, 125_000_000_000}, {epsilon(100_001), 100_001, 1_250_025_001}, {epsilon(1), 1, 1}, {rho(125_000_000_000), 1_000_000, 125_000_000_000}, {rho(1), 3, 1}} {
 		m := mustOf(New(Exponential, scores, one, c.cost))(t)
-		if pure, z := mustOf(m.Cost(privacy.Pure))(t), mustOf(m.Cost(privacy.ZCDP))(t); pure.Epsilon.Micro() != c.pure || z.Rho.Pico() != c.rho {
+		s := scores.strength(t, m.rate)
+		if pure, z := mustOf(s.take(privacy.Pure, 1, boundedRange))(t), mustOf(s.take(privacy.ZCDP, 1, boundedRange))(t); pure.Epsilon.Micro() != c.pure || z.Rho.Pico() != c.rho {
 			t.Errorf("exponential mechanism for %v costs %v and %v, want ε %d micro, ρ %d pico", c.cost, pure, z, c.pure, c.rho)
 		}
 		if c.cost.Epsilon.Micro() > 0 {
-			if flip := mustOf(mustOf(New(PermuteAndFlip, scores, one, c.cost))(t).Cost(privacy.ZCDP))(t); flip.Rho != c.cost.Epsilon.Rho() {
+			s := scores.strength(t, mustOf(New(PermuteAndFlip, scores, one, c.cost))(t).rate)
+			if flip := mustOf(s.take(privacy.ZCDP, 1, pureOnly))(t); flip.Rho != c.cost.Epsilon.Rho() {
 				t.Errorf("permute-and-flip for %v costs %v", c.cost, flip)
 			}
 		}
 	}
-	for method := Gumbel; method <= Bins; method++ {
+	for method := Gumbel; method <= Peeling; method++ {
 		for k := 1; k <= 50; k += 7 {
 			for _, cost := range []privacy.Cost{epsilon(777_777), rho(123_456_789)} {
 				top := mustOf(NewTop(method, k, scores, one, cost))(t)
@@ -32,7 +34,7 @@ func TestCosts(t *testing.T) {
 				if cost.Rho.Pico() > 0 {
 					accountant = privacy.ZCDP
 				}
-				took := mustOf(top.Cost(accountant))(t)
+				took := mustOf(scores.strength(t, top.rate).take(accountant, int64(k), top.divisor()))(t)
 				if !took.Fits(cost) || took.Epsilon.Micro() < cost.Epsilon.Micro()-1 || took.Rho.Pico() < cost.Rho.Pico()*9999/10000 {
 					t.Errorf("%v, k = %d, for %v takes %v", method, k, cost, took)
 				}
@@ -64,17 +66,6 @@ func TestChoosers(t *testing.T) {
 	}
 	if _, err := ChooseTop(0, bins, one, epsilon(1)); err == nil {
 		t.Error("k = 0 passed")
-	}
-}
-
-// TestCostOfManyStrongDrawsIsNotLessThanOfFew: a product beyond 63 bits must not wrap.
-func TestCostOfManyStrongDrawsIsNotLessThanOfFew(t *testing.T) {
-	s, err := Calibrate(Exponential, 1, privacy.Cost{Epsilon: privacy.MicroEpsilon(1e12)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cost, err := s.Cost(privacy.Pure, Exponential, MaxCandidates); err != nil || cost.Epsilon.Micro() != 1e12*MaxCandidates {
-		t.Errorf("cost is %v, want 2^20 times an ε of 1000000 (%v)", cost, err)
 	}
 }
 

@@ -3,7 +3,6 @@ package selection
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
@@ -12,7 +11,7 @@ import (
 // that they compute within a release.
 //
 // Work, in trials of some ten random bits: exponential, len(losses)/Σexp(−rate·loss) expected, so at most one per
-// candidate; permute-and-flip, at most one per candidate; noisy max, one noise per candidate.
+// candidate; permute-and-flip, at most one per candidate.
 func Draw(rule Rule, losses []uint64, rate Rate, random *noise.Reader) (int, error) {
 	if rate.den == 0 {
 		return 0, errors.New("rate was not made by NewRate")
@@ -26,14 +25,8 @@ func Draw(rule Rule, losses []uint64, rate Rate, random *noise.Reader) (int, err
 		chosen = exponential(losses, rate, random)
 	case PermuteAndFlip:
 		chosen = permuteAndFlip(losses, rate, random)
-	case NoisyMax:
-		d, err := laplace(rate)
-		if err != nil {
-			return 0, err
-		}
-		chosen = noisyMax(losses, d, random)
 	default:
-		return 0, fmt.Errorf("rule is %d, must be exponential, permute-and-flip or noisy max", rule)
+		return 0, fmt.Errorf("rule is %d, must be exponential or permute-and-flip", rule)
 	}
 	if err := random.Err(); err != nil {
 		return 0, err
@@ -67,21 +60,4 @@ func permuteAndFlip(losses []uint64, rate Rate, random *noise.Reader) int {
 		order[at] = order[n-1]
 	}
 	return 0
-}
-
-// laplace returns the noise of scale 1/rate.
-func laplace(rate Rate) (noise.Distribution, error) {
-	return noise.New(noise.Laplace, int64(rate.den), int64(rate.num))
-}
-
-// noisyMax keeps the first of the largest; losses are at most 2·MaxScore, and noise beyond ±MaxScore, which is cut,
-// comes with probability exp(−2^21) at the largest scale.
-func noisyMax(losses []uint64, d noise.Distribution, random *noise.Reader) int {
-	best, chosen := int64(math.MinInt64), 0
-	for i, loss := range losses {
-		if noisy := min(max(d.Sample(random), -MaxScore), MaxScore) - int64(loss); noisy > best {
-			best, chosen = noisy, i
-		}
-	}
-	return chosen
 }

@@ -27,11 +27,6 @@ func TestDrawsHaveTheirProbabilities(t *testing.T) {
 			} {
 				judge(t, rule.String(), draws, claim, func() int { return mustOf(Draw(rule, losses, rate, random))(t) })
 			}
-			if losses[1%len(losses)] > 1<<50 {
-				continue
-			}
-			d := mustOf(laplace(rate))(t)
-			judge(t, "noisy max", draws, noisyTwin(losses, d, 300), func() int { return mustOf(Draw(NoisyMax, losses, rate, random))(t) })
 		}
 	}
 }
@@ -127,7 +122,7 @@ func TestAFailingSourceGivesNothing(t *testing.T) {
 		}
 	}
 	for bytes := int64(0); bytes < 20_000; bytes += 256 {
-		for rule := Exponential; rule <= NoisyMax; rule++ {
+		for rule := Exponential; rule <= PermuteAndFlip; rule++ {
 			m, source := mustOf(New(rule, scores, one, epsilon(100_000)))(t), breaksAfter(bytes, seeded(1))
 			r, err := m.Select(truth, source)
 			check(rule, source, r.Valid(), err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 	"testing/iotest"
@@ -122,32 +123,6 @@ func exponentialRace(losses []uint64, r float64) []float64 {
 	return p
 }
 
-// noisyTwin sums over all noises of the winner.
-func noisyTwin(losses []uint64, d noise.Distribution, reach int64) []float64 {
-	cdf := make(map[int64]float64)
-	sum := 0.0
-	for k := -2 * reach; k <= 2*reach; k++ {
-		sum += float64(d.Mass(k))
-		cdf[k] = sum
-	}
-	p := make([]float64, len(losses))
-	for i, g := range losses {
-		for k := -reach; k <= reach; k++ {
-			f := float64(d.Mass(k))
-			for j, h := range losses {
-				if j < i {
-					f *= cdf[k-int64(g)+int64(h)-1]
-				}
-				if j > i {
-					f *= cdf[k-int64(g)+int64(h)]
-				}
-			}
-			p[i] += f
-		}
-	}
-	return p
-}
-
 // breaking is a source that fails after some bytes, and reports whether it has.
 type breaking struct {
 	io.Reader
@@ -169,31 +144,31 @@ func (b *breaking) Read(p []byte) (int, error) {
 // Rate returns ε/spread.
 func (m Mechanism) Rate() Rate { return m.rate }
 
-// Cost returns what a draw takes from a budget, rounded up: ε, or ρ = ε²/8 (exponential mechanism), ε²/2 (the others).
-func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
-	if m.rule == 0 {
-		return privacy.Cost{}, errNotMade
+// strength returns the ε that a rate was made of.
+func (s Scores) strength(t testing.TB, r Rate) Strength {
+	return Strength(r.num * (1e9 * uint64(mustOf(s.Spread(one))(t)) / r.den))
+}
+
+// take returns what draws of strength s take, rounded up.
+func (s Strength) take(a privacy.Accountant, draws, divisor int64) (privacy.Cost, error) {
+	switch a {
+	case privacy.Pure:
+		return privacy.Cost{Epsilon: privacy.MicroEpsilon(ceilDiv(new(big.Int).Mul(big.NewInt(int64(s)), big.NewInt(draws)), 1000))}, nil
+	case privacy.ZCDP:
+		square := new(big.Int).Mul(big.NewInt(int64(s)), big.NewInt(int64(s)))
+		return privacy.Cost{Rho: privacy.PicoRho(ceilDiv(square.Mul(square, big.NewInt(draws)), divisor*1e6))}, nil
 	}
-	return m.strength.take(a, 1, m.rule.divisor())
+	return privacy.Cost{}, errors.New("accountant is invalid, must be pure or zcdp")
+}
+
+func ceilDiv(a *big.Int, b int64) int64 {
+	q := new(big.Int).Add(a, big.NewInt(b-1))
+	q.Div(q, big.NewInt(b))
+	if !q.IsInt64() {
+		return math.MaxInt64
+	}
+	return q.Int64()
 }
 
 // Rate returns the rate of each draw; that of Bins is not valid.
 func (t Top) Rate() Rate { return t.rate }
-
-// Cost returns what the draw takes from a budget, rounded up. With ε0 the ε of one of k draws: Gumbel k·ε0, or k·ε0²/8;
-// peeling k·ε0, or k·ε0²/2. Bins with Laplace noise ε, or ε²/2; with Gaussian noise ρ alone.
-func (t Top) Cost(a privacy.Accountant) (privacy.Cost, error) {
-	switch {
-	case t.method == 0:
-		return privacy.Cost{}, errNotMade
-	case t.method != Bins:
-		return t.strength.take(a, int64(t.k), t.divisor())
-	case a == privacy.Pure && t.charged.Rho.Pico() == 0, a == privacy.ZCDP && t.charged.Epsilon.Micro() == 0:
-		return t.charged, nil
-	case a == privacy.ZCDP:
-		return privacy.Cost{Rho: t.charged.Epsilon.Rho()}, nil
-	case a == privacy.Pure:
-		return privacy.Cost{}, errors.New("accountant is pure, must be zcdp for Gaussian noise")
-	}
-	return privacy.Cost{}, errors.New("accountant is invalid, must be pure or zcdp")
-}

@@ -9,25 +9,12 @@ import (
 // LossBound returns a loss that a draw exceeds with probability at most beta, whatever the scores are.
 //
 // Exponential mechanism: at most candidates·exp(−rate·t) (McSherry and Talwar 2007; theorem 6 of lecture notes on it);
-// permute-and-flip exceeds no loss more often. Noisy max: some noise is by t above the best's; two discrete Laplace
-// noises differ by at least t with probability at most (2 + rate·t)/4·exp(−rate·t), up to the rounding of t.
+// permute-and-flip exceeds no loss more often.
 func (m Mechanism) LossBound(beta noise.Probability) float64 {
 	if m.rule == 0 || !(beta > 0 && beta < 1) {
 		return math.NaN()
 	}
-	r, others := m.rate.Float(), math.Log(float64(m.scores.candidates)/float64(beta))
-	if m.rule != NoisyMax {
-		return others / r
-	}
-	low, high := 0.0, 4*others
-	for range 100 {
-		if x := (low + high) / 2; others-x+math.Log((2+x)/4) > 0 {
-			low = x
-		} else {
-			high = x
-		}
-	}
-	return high/r + 1
+	return math.Log(float64(m.scores.candidates)/float64(beta)) / m.rate.Float()
 }
 
 // LossBound returns a loss that no place exceeds but with probability at most beta: how far the score chosen for a

@@ -26,7 +26,7 @@ func TestBestKnownLosses(t *testing.T) {
 		rule      Rule
 		worst, at float64
 		within    float64
-	}{{Exponential, 11.18, 3.14, .01}, {PermuteAndFlip, 10.91, 1.75, .01}, {NoisyMax, 10.93, 3.09, .05}} {
+	}{{Exponential, 11.18, 3.14, .01}, {PermuteAndFlip, 10.91, 1.75, .01}} {
 		m := mustOf(New(c.rule, mustOf(Columns(4096))(t), replace, epsilon(1_000_000)))(t)
 		worst := 0.0
 		for gap := uint64(10); gap < 16; gap++ { // the worst is among them
@@ -48,12 +48,11 @@ func TestBestKnownLosses(t *testing.T) {
 func TestExpectedIsTheMeanOfTheTwins(t *testing.T) {
 	for _, losses := range shapes[:5] {
 		for _, micro := range []int64{100_000, 700_000, 3_000_000} {
-			for rule := Exponential; rule <= NoisyMax; rule++ {
+			for rule := Exponential; rule <= PermuteAndFlip; rule++ {
 				m := mustOf(New(rule, mustOf(Counts(max(2, len(losses))))(t), one, epsilon(micro)))(t)
 				claim := map[Rule]func() []float64{
 					Exponential:    func() []float64 { return exponentialTwin(losses, m.rate.Float()) },
 					PermuteAndFlip: func() []float64 { return flipTwin(losses, m.rate.Float()) },
-					NoisyMax:       func() []float64 { return noisyTwin(losses, mustOf(laplace(m.rate))(t), 700) },
 				}[rule]()
 				want := 0.0
 				for i, p := range claim {
@@ -88,7 +87,7 @@ func TestLossBoundsHold(t *testing.T) {
 	}
 	scores := mustOf(Counts(candidates))(t)
 	random := seeded(30)
-	for rule := Exponential; rule <= NoisyMax; rule++ {
+	for rule := Exponential; rule <= PermuteAndFlip; rule++ {
 		m := mustOf(New(rule, scores, one, epsilon(500_000)))(t)
 		c := exceed(m.LossBound(beta), func() []int { return []int{mustOf(m.Select(privacy.Seal(cells), random))(t).Value()} })
 		if err := c.AtLeast(alarm); err != nil {
@@ -110,8 +109,7 @@ func TestLossBoundRefuses(t *testing.T) {
 	}
 }
 
-// Expected returns the expected loss of one draw when the losses are these: what a planner asks of public guesses. The
-// noise of NoisyMax is summed up where it has mass.
+// Expected returns the expected loss of one draw when the losses are these: what a planner asks of public guesses.
 func (m Mechanism) Expected(losses []uint64) float64 {
 	r := m.rate.Float()
 	switch m.rule {
@@ -124,12 +122,6 @@ func (m Mechanism) Expected(losses []uint64) float64 {
 		return mean / sum
 	case PermuteAndFlip:
 		return flipped(losses, r)
-	case NoisyMax:
-		d, err := laplace(m.rate)
-		if err != nil {
-			return math.NaN()
-		}
-		return noisyMaxExpected(losses, d, r)
 	}
 	return math.NaN()
 }
@@ -180,36 +172,4 @@ func legendre() (nodes, weights [16]float64) {
 		nodes[i], weights[i] = (1-x)/2, 1/((1-x*x)*slope*slope)
 	}
 	return nodes, weights
-}
-
-// noisyMaxExpected sums over the value of the largest: P(all ≤ v), candidates before the winner strictly below.
-func noisyMaxExpected(losses []uint64, d noise.Distribution, r float64) float64 {
-	q := math.Exp(-r)
-	atMost := func(v float64) float64 { // P(noise ≤ v)
-		if v >= 0 {
-			return 1 - math.Pow(q, v+1)/(1+q)
-		}
-		return math.Pow(q, -v) / (1 + q)
-	}
-	reach := int64(60/r) + 1
-	mean := 0.0
-	for v := -reach; v <= reach+int64(2*math.Log(float64(len(losses)))/r); v++ {
-		product, zero := 0.0, false
-		for _, g := range losses {
-			p := atMost(float64(v) + float64(g))
-			product += math.Log(p)
-			zero = zero || p == 0
-		}
-		if zero || product < -700 {
-			continue
-		}
-		earlier := 1.0
-		for _, g := range losses {
-			at := float64(v) + float64(g)
-			mass := float64(d.Mass(v + int64(g)))
-			mean += float64(g) * mass / atMost(at) * math.Exp(product) * earlier
-			earlier *= atMost(at-1) / atMost(at)
-		}
-	}
-	return mean
 }

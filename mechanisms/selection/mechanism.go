@@ -16,14 +16,10 @@ type Rule uint8
 const (
 	Exponential    Rule = 1 + iota // P(i) ∝ exp(−rate·loss): Gumbel noise and the largest
 	PermuteAndFlip                 // in random order, the first kept with probability exp(−rate·loss): exponential noise
-	NoisyMax                       // discrete Laplace noise of scale 1/rate on each score, the first of the largest
 )
 
 func (r Rule) String() string {
-	if r > NoisyMax {
-		return "invalid"
-	}
-	return [...]string{"invalid", "exponential mechanism", "permute-and-flip", "noisy max"}[r]
+	return [...]string{"invalid", "exponential mechanism", "permute-and-flip"}[r]
 }
 
 func (r Rule) divisor() int64 {
@@ -35,10 +31,9 @@ func (r Rule) divisor() int64 {
 
 // Mechanism draws one candidate. It is public and immutable; the zero value is invalid.
 type Mechanism struct {
-	scores   Scores
-	rule     Rule
-	strength Strength
-	rate     Rate
+	scores Scores
+	rule   Rule
+	rate   Rate
 }
 
 // New calibrates a rule to a cost, which names ε or ρ.
@@ -51,7 +46,7 @@ func New(rule Rule, scores Scores, c privacy.Contribution, cost privacy.Cost) (M
 	if err != nil {
 		return Mechanism{}, err
 	}
-	return Mechanism{scores, rule, s, s.rate(spread)}, nil
+	return Mechanism{scores, rule, s.rate(spread)}, nil
 }
 
 // Choose returns the rule with the least expected loss at the cost: permute-and-flip for an ε, which is never worse
@@ -74,16 +69,14 @@ var errNotMade = errors.New("selection was not made by a constructor")
 // Claim: ε-DP with ε = rate·spread; the exponential mechanism is ε²/8-zCDP too. The scores' values are not released,
 // nor the noisy ones: they are the largest of many, and cost a release of their own. Neighbours and sensitivity: those
 // of the contribution; see Scores.Spread. Theorem: McSherry and Talwar 2007 (exponential mechanism), McKenna and
-// Sheldon 2020 (permute-and-flip), Dwork and Roth 2014, claim 3.9 (noisy max); in terms of the spread, as proved here.
-// Cesar and Rogers 2021 (ε²/8). Proof: let d be the score differences between neighbours. Every rule depends on
-// differences of scores alone: adding one number to all scores changes nothing. So let 0 ≤ d ≤ spread. Exponential: ln
-// P'(i)/P(i) = rate·d_i − one number, so it lies in an interval of length ε; both distributions sum to 1, so the
-// interval contains 0. Permute-and-flip is exponential noise of scale 1/rate on each score and the largest (Ding,
-// Kifer, Steinke, et al. 2021). It and noisy max: given the others' noise, i wins if its noise is at least (noisy max,
-// against an earlier candidate: beyond) a number t; in the neighbour that number is at most spread higher. For
-// exponential noise, and for discrete Laplace noise and whole t, P(noise ≥ t) ≤ exp(rate·h)·P(noise ≥ t+h). Average
-// over the others' noise. The other direction is the same with spread − d in place of d. Limits: the time taken depends
-// on the scores; privacy of timing is the proxy's.
+// Sheldon 2020 (permute-and-flip); in terms of the spread, as proved here. Cesar and Rogers 2021 (ε²/8). Proof: let d
+// be the score differences between neighbours. Both rules depend on differences of scores alone: adding one number to
+// all scores changes nothing. So let 0 ≤ d ≤ spread. Exponential: ln P'(i)/P(i) = rate·d_i − one number, so it lies in
+// an interval of length ε; both distributions sum to 1, so the interval contains 0. Permute-and-flip is exponential
+// noise of scale 1/rate on each score and the largest (Ding, Kifer, Steinke, et al. 2021). Given the others' noise, i
+// wins if its noise is at least a number t; in the neighbour that number is at most spread higher. P(noise ≥ t) ≤
+// exp(rate·h)·P(noise ≥ t+h). Average over the others' noise. The other direction is the same with spread − d in place
+// of d. Limits: the time taken depends on the scores; privacy of timing is the proxy's.
 func (m Mechanism) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[int], error) {
 	var none privacy.Released[int]
 	switch {

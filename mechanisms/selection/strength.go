@@ -1,9 +1,7 @@
 package selection
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"math/bits"
 
@@ -17,7 +15,7 @@ type Strength int64
 
 // The tight conversions of an ε to ρ = ε²/divisor. The exponential mechanism has a bounded range: the logarithms of the
 // ratios of its probabilities on neighbours lie in an interval of length ε, which Hoeffding's lemma turns into
-// ε²/8-zCDP (Cesar and Rogers 2021). Of the other rules only ε-DP is known: ε²/2 (Bun and Steinke 2016).
+// ε²/8-zCDP (Cesar and Rogers 2021). Of permute-and-flip only ε-DP is known: ε²/2 (Bun and Steinke 2016).
 const (
 	boundedRange = 8
 	pureOnly     = 2
@@ -26,18 +24,13 @@ const (
 // Calibrate returns the largest ε such that draws by the rule, one after the other, cost at most cost, which names ε or
 // ρ.
 func Calibrate(rule Rule, draws int, cost privacy.Cost) (Strength, error) {
-	if rule < Exponential || rule > NoisyMax {
-		return 0, fmt.Errorf("rule is %d, must be exponential, permute-and-flip or noisy max", rule)
+	if rule < Exponential || rule > PermuteAndFlip {
+		return 0, fmt.Errorf("rule is %d, must be exponential or permute-and-flip", rule)
 	}
 	if draws < 1 || draws > MaxCandidates {
 		return 0, fmt.Errorf("draws is %d, must be from 1 to %d", draws, MaxCandidates)
 	}
 	return strengthOf(cost, int64(draws), rule.divisor())
-}
-
-// Cost returns what draws by the rule take, rounded up.
-func (s Strength) Cost(a privacy.Accountant, rule Rule, draws int) (privacy.Cost, error) {
-	return s.take(a, int64(draws), rule.divisor())
 }
 
 // Rate returns ε/spread.
@@ -69,27 +62,6 @@ func strengthOf(cost privacy.Cost, draws, divisor int64) (Strength, error) {
 		return 0, fmt.Errorf("cost is %v for %d draws, must leave each of them an ε of at least 1e-9", cost, draws)
 	}
 	return s, nil
-}
-
-// take returns what draws of strength s take, rounded up.
-func (s Strength) take(a privacy.Accountant, draws, divisor int64) (privacy.Cost, error) {
-	switch a {
-	case privacy.Pure:
-		return privacy.Cost{Epsilon: privacy.MicroEpsilon(ceilDiv(new(big.Int).Mul(big.NewInt(int64(s)), big.NewInt(draws)), 1000))}, nil
-	case privacy.ZCDP:
-		square := new(big.Int).Mul(big.NewInt(int64(s)), big.NewInt(int64(s)))
-		return privacy.Cost{Rho: privacy.PicoRho(ceilDiv(square.Mul(square, big.NewInt(draws)), divisor*1e6))}, nil
-	}
-	return privacy.Cost{}, errors.New("accountant is invalid, must be pure or zcdp")
-}
-
-func ceilDiv(a *big.Int, b int64) int64 {
-	q := new(big.Int).Add(a, big.NewInt(b-1))
-	q.Div(q, big.NewInt(b))
-	if !q.IsInt64() {
-		return math.MaxInt64
-	}
-	return q.Int64()
 }
 
 // Rate is the rational by which the logarithm of a candidate's weight falls with each unit of its loss, ε/spread. The

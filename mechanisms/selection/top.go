@@ -28,21 +28,16 @@ const (
 )
 
 func (m Method) String() string {
-	if m > Bins {
-		return "invalid"
-	}
 	return [...]string{"invalid", "Gumbel", "peeling", "bins"}[m]
 }
 
 // Top draws the best k candidates in order. It is public and immutable; the zero value is invalid.
 type Top struct {
-	scores   Scores
-	method   Method
-	k        int
-	strength Strength
-	rate     Rate               // but for Bins
-	noise    noise.Distribution // Bins
-	charged  privacy.Cost       // Bins
+	scores Scores
+	method Method
+	k      int
+	rate   Rate               // but for Bins
+	noise  noise.Distribution // Bins
 }
 
 // NewTop calibrates a method to a cost, which names ε or ρ. Bins needs Counts.
@@ -61,10 +56,11 @@ func NewTop(method Method, k int, scores Scores, c privacy.Contribution, cost pr
 	if method == Bins {
 		return t.binned(c, cost)
 	}
-	if t.strength, err = strengthOf(cost, int64(k), t.divisor()); err != nil {
+	strength, err := strengthOf(cost, int64(k), t.divisor())
+	if err != nil {
 		return Top{}, err
 	}
-	t.rate = t.strength.rate(spread)
+	t.rate = strength.rate(spread)
 	return t, nil
 }
 
@@ -121,7 +117,6 @@ func (t Top) binned(c privacy.Contribution, cost privacy.Cost) (Top, error) {
 	if c.Neighbors == privacy.ReplaceOne && t.scores.cells > 1 {
 		twice = 2
 	}
-	t.charged = cost
 	if epsilon := cost.Epsilon.Micro(); epsilon > 0 {
 		t.noise, err = noise.New(noise.Laplace, c.Rows*twice*1e6, epsilon)
 		return t, err
@@ -138,7 +133,7 @@ func (t Top) binned(c privacy.Contribution, cost privacy.Cost) (Top, error) {
 
 // Select opens the sealed cells and returns the numbers of the drawn candidates, best first.
 //
-// Claim: as Cost says. Neighbours and sensitivity: those of the contribution; see Scores.Spread. Theorem and proof:
+// Claim: ε-DP, or ρ-zCDP, for the cost that NewTop was given. Neighbours and sensitivity: those of the contribution; see Scores.Spread. Theorem and proof:
 // Gumbel and Peeling are k draws as in Mechanism.Select, each from a list that the ones before decide: adaptive
 // composition, and a sublist's spread is no larger. Bins: a unit has at most R rows in disjoint cells, together and at
 // most P in one, so neighbours' counts are at most R apart in L1 and √(P·R) in L2 (Σa² ≤ P·Σa); twice, and √2 times,

@@ -13,9 +13,6 @@ import (
 // threshold 0, the run ending after c positives; what was not asked counts as below.
 func chances(m Mechanism, counts []int64) []float64 {
 	mass := func(d noise.Distribution, n int64) float64 {
-		if m.spec.Shape == Laplace {
-			return float64(d.Mass(n))
-		}
 		if n < 0 {
 			return 0
 		}
@@ -58,23 +55,11 @@ func chances(m Mechanism, counts []int64) []float64 {
 func chance(m Mechanism, n int, first, second int64) float64 {
 	p := 0.0
 	up := func(t int64) float64 { // P(ν ≥ t)
-		q := ratio(m.comparison)
-		if m.spec.Shape == Laplace && t > 0 {
-			return math.Pow(q, float64(t)) / (1 + q)
-		}
-		if m.spec.Shape == Laplace {
-			return 1 - math.Pow(q, float64(1-t))/(1+q)
-		}
-		return math.Pow(q, float64(max(0, t)))
+		return math.Pow(ratio(m.comparison), float64(max(0, t)))
 	}
-	for z := int64(-400); z <= 400; z++ {
-		w := float64(m.threshold.Mass(z))
-		if q := ratio(m.threshold); m.spec.Shape == Geometric {
-			if w = 0; z >= 0 {
-				w = (1 - q) * math.Pow(q, float64(z))
-			}
-		}
-		p += w * math.Pow(1-up(z+m.offset-first), float64(n)) * math.Pow(up(z+m.offset-second), float64(m.spec.Positives))
+	q := ratio(m.threshold)
+	for z := range int64(401) {
+		p += (1 - q) * math.Pow(q, float64(z)) * math.Pow(1-up(z+m.offset-first), float64(n)) * math.Pow(up(z+m.offset-second), float64(m.spec.Positives))
 	}
 	return p
 }
@@ -82,45 +67,43 @@ func chance(m Mechanism, n int, first, second int64) float64 {
 // TestExactLoss: the probabilities of answers, exactly, on neighbours that pull in every direction: their ratios stay
 // within ε, and come near to it, when many queries are below and the last ones are not.
 func TestExactLoss(t *testing.T) {
-	for _, shape := range []Shape{Geometric, Laplace} {
-		for _, monotone := range []bool{false, true} {
-			for _, c := range []int{1, 3} {
-				m := made(t, Spec{Positives: c, Sensitivity: 1, Monotone: monotone, Shape: shape, Bits: epsilon(1_000_000)})
-				worst := 0.0
-				for move := range 27 {
-					one, other, d := make([]int64, 3), make([]int64, 3), move
-					for j := range one {
-						one[j] = int64(-8 + 4*j)
-						other[j] = one[j] + int64(d%3) - 1
-						if monotone {
-							other[j] = one[j] + int64(d%3)/2
-						}
-						d /= 3
+	for _, monotone := range []bool{false, true} {
+		for _, c := range []int{1, 3} {
+			m := made(t, Spec{Positives: c, Sensitivity: 1, Monotone: monotone, Cost: epsilon(1_000_000)})
+			worst := 0.0
+			for move := range 27 {
+				one, other, d := make([]int64, 3), make([]int64, 3), move
+				for j := range one {
+					one[j] = int64(-8 + 4*j)
+					other[j] = one[j] + int64(d%3) - 1
+					if monotone {
+						other[j] = one[j] + int64(d%3)/2
 					}
-					a, b := chances(m, one), chances(m, other)
-					for code := range a {
-						if a[code] > 1e-9 {
-							worst = max(worst, math.Abs(math.Log(a[code]/b[code])))
-						}
+					d /= 3
+				}
+				a, b := chances(m, one), chances(m, other)
+				for code := range a {
+					if a[code] > 1e-9 {
+						worst = max(worst, math.Abs(math.Log(a[code]/b[code])))
 					}
 				}
-				for _, n := range []int{1, 30, 1000} {
-					for level := int64(-60); level <= 0; level += 10 {
-						for _, low := range []int64{-1, 0, 1} {
-							for _, high := range []int64{-1, 0, 1} {
-								if monotone && low*high < 0 {
-									continue
-								}
-								a, b := chance(m, n, level, -40), chance(m, n, level+low, -40+high)
-								worst = max(worst, math.Abs(math.Log(a/b)))
+			}
+			for _, n := range []int{1, 30, 1000} {
+				for level := int64(-60); level <= 0; level += 10 {
+					for _, low := range []int64{-1, 0, 1} {
+						for _, high := range []int64{-1, 0, 1} {
+							if monotone && low*high < 0 {
+								continue
 							}
+							a, b := chance(m, n, level, -40), chance(m, n, level+low, -40+high)
+							worst = max(worst, math.Abs(math.Log(a/b)))
 						}
 					}
 				}
-				t.Logf("shape %d, monotone %v, c = %d: loss up to %.4f of 1", shape, monotone, c, worst)
-				if worst > 1+1e-6 || worst < .8 {
-					t.Errorf("shape %d, monotone %v, c = %d: loss %.4f", shape, monotone, c, worst)
-				}
+			}
+			t.Logf("monotone %v, c = %d: loss up to %.4f of 1", monotone, c, worst)
+			if worst > 1+1e-6 || worst < .8 {
+				t.Errorf("monotone %v, c = %d: loss %.4f", monotone, c, worst)
 			}
 		}
 	}
@@ -129,29 +112,27 @@ func TestExactLoss(t *testing.T) {
 // TestAnswersHaveTheirProbabilities: instances against the exact sums.
 func TestAnswersHaveTheirProbabilities(t *testing.T) {
 	counts := []int64{0, 3, -2, 5}
-	for _, shape := range []Shape{Geometric, Laplace} {
-		m := made(t, Spec{Positives: 2, Sensitivity: 1, Shape: shape, Bits: epsilon(2_000_000)})
-		claim, random := chances(m, counts), seeded(3)
-		seen := make([]int64, stattest.Length(30_000, 1_000_000))
-		for n := range seen {
-			i := opened(t, m, random)
-			for j, count := range counts {
-				a, err := i.Ask(privacy.Seal(count+1000), 1000)
-				if err != nil {
-					break
-				}
-				if a.Value().Above {
-					seen[n] |= 1 << j
-				}
+	m := made(t, Spec{Positives: 2, Sensitivity: 1, Cost: epsilon(2_000_000)})
+	claim, random := chances(m, counts), seeded(3)
+	seen := make([]int64, stattest.Length(30_000, 1_000_000))
+	for n := range seen {
+		i := opened(t, m, random)
+		for j, count := range counts {
+			a, err := i.Ask(privacy.Seal(count+1000), 1000)
+			if err != nil {
+				break
+			}
+			if a.Value() {
+				seen[n] |= 1 << j
 			}
 		}
-		if err := stattest.ChiSquare(seen, func(k int64) float64 {
-			if k < 0 || k > 15 {
-				return 0
-			}
-			return claim[k]
-		}, alarm); err != nil {
-			t.Errorf("shape %d: %v", shape, err)
+	}
+	if err := stattest.ChiSquare(seen, func(k int64) float64 {
+		if k < 0 || k > 15 {
+			return 0
 		}
+		return claim[k]
+	}, alarm); err != nil {
+		t.Error(err)
 	}
 }

@@ -14,13 +14,12 @@ func Example() {
 		Positives:   2,
 		Sensitivity: 1,
 		Monotone:    true, // counts, of which a person can only raise each
-		Shape:       sparse.Geometric,
-		Bits:        privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)},
+		Cost:        privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)},
 	})
 	if err != nil {
 		panic(err)
 	}
-	days, err := m.Open(rand.Reader, nil)
+	days, err := m.Open(rand.Reader, func(sparse.State) error { return nil })
 	if err != nil {
 		panic(err)
 	}
@@ -30,7 +29,7 @@ func Example() {
 			fmt.Println(err)
 			break
 		}
-		if answer.Value().Above {
+		if answer.Value() {
 			fmt.Println("day", day)
 		}
 	}

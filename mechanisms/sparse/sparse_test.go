@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
@@ -23,6 +24,8 @@ func epsilon(micro int64) privacy.Cost { return privacy.Cost{Epsilon: privacy.Mi
 
 func rho(pico int64) privacy.Cost { return privacy.Cost{Rho: privacy.PicoRho(pico)} }
 
+func unsaved(State) error { return nil }
+
 func made(t testing.TB, s Spec) Mechanism {
 	t.Helper()
 	m, err := New(s)
@@ -34,55 +37,59 @@ func made(t testing.TB, s Spec) Mechanism {
 
 func opened(t testing.TB, m Mechanism, random io.Reader) *Instance {
 	t.Helper()
-	i, err := m.Open(random, nil)
+	i, err := m.Open(random, unsaved)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return i
 }
 
-// TestDeviations: the best known figures, Laplace noise at ε = 1 and sensitivity 1, and ours with noise of one side.
+// deviation returns the standard deviation of the noise of one comparison, threshold's and query's together.
+func deviation(m Mechanism) float64 {
+	variance := 0.0
+	for _, d := range []noise.Distribution{m.threshold, m.comparison} {
+		q := ratio(d)
+		variance += q / ((1 - q) * (1 - q))
+	}
+	return math.Sqrt(variance)
+}
+
+// TestDeviations: noise of one side beside the best known figures of Laplace noise, at ε = 1 and sensitivity 1: √2 less.
 func TestDeviations(t *testing.T) {
 	for _, c := range []struct {
 		positives int
 		monotone  bool
 		laplace   float64
 	}{{1, false, 5.88}, {50, false, 151}, {50, true, 79}} {
-		s := Spec{Positives: c.positives, Sensitivity: 1, Monotone: c.monotone, Shape: Laplace, Bits: epsilon(1_000_000)}
-		known := made(t, s).Deviation()
-		s.Shape = Geometric
-		ours := made(t, s).Deviation()
-		t.Logf("c = %d, monotone %v: Laplace %.2f (best known %v), geometric %.2f", c.positives, c.monotone, known, c.laplace, ours)
-		if math.Abs(known/c.laplace-1) > .006 {
-			t.Errorf("c = %d: deviation %.3f, want %v", c.positives, known, c.laplace)
-		}
-		if ours > .715*known {
-			t.Errorf("c = %d: noise of one side has deviation %.3f, Laplace %.3f", c.positives, ours, known)
+		ours := deviation(made(t, Spec{Positives: c.positives, Sensitivity: 1, Monotone: c.monotone, Cost: epsilon(1_000_000)}))
+		t.Logf("c = %d, monotone %v: %.2f, Laplace %v", c.positives, c.monotone, ours, c.laplace)
+		if ours > .715*c.laplace || ours < .7*c.laplace {
+			t.Errorf("c = %d, monotone %v: deviation %.3f, of Laplace noise %v", c.positives, c.monotone, ours, c.laplace)
 		}
 	}
-	kept := made(t, Spec{Positives: 50, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)})
-	refreshed := made(t, Spec{Positives: 50, Sensitivity: 1, Shape: Geometric, Bits: rho(500_000_000_000)})
-	t.Logf("c = 50, rho 0.5: kept %.1f, refreshed %.1f", kept.Deviation(), refreshed.Deviation())
-	if refreshed.Deviation() > kept.Deviation()/3 {
+	kept := deviation(made(t, Spec{Positives: 50, Sensitivity: 1, Cost: epsilon(1_000_000)}))
+	refreshed := deviation(made(t, Spec{Positives: 50, Sensitivity: 1, Cost: rho(500_000_000_000)}))
+	t.Logf("c = 50, rho 0.5: kept %.1f, refreshed %.1f", kept, refreshed)
+	if refreshed > kept/3 {
 		t.Error("a threshold for each positive should be narrower under zCDP")
 	}
 }
 
 // TestItStops after the declared positives, whatever is asked, and only then.
 func TestItStops(t *testing.T) {
-	for _, bits := range []privacy.Cost{epsilon(5_000_000), rho(5e12)} {
-		m := made(t, Spec{Positives: 3, Sensitivity: 1, Shape: Geometric, Bits: bits, Values: bits})
+	for _, cost := range []privacy.Cost{epsilon(5_000_000), rho(5e12)} {
+		m := made(t, Spec{Positives: 3, Sensitivity: 1, Cost: cost})
 		i := opened(t, m, seeded(5))
 		for n := range 3 {
 			if i.Remaining() != 3-n {
 				t.Fatalf("%d left after %d", i.Remaining(), n)
 			}
 			for range 20 {
-				if a, err := i.Ask(privacy.Seal[int64](-1<<40), 0); err != nil || a.Value().Above || a.Value().Valued {
+				if a, err := i.Ask(privacy.Seal[int64](-1<<40), 0); err != nil || a.Value() {
 					t.Fatalf("far below: %v, %v", a, err)
 				}
 			}
-			if a, err := i.Ask(privacy.Seal[int64](math.MaxInt64), math.MinInt64); err != nil || !a.Value().Above || !a.Value().Valued {
+			if a, err := i.Ask(privacy.Seal[int64](math.MaxInt64), math.MinInt64); err != nil || !a.Value() {
 				t.Fatalf("far above: %v, %v", a, err)
 			}
 		}
@@ -96,8 +103,8 @@ func TestItStops(t *testing.T) {
 func TestRestoring(t *testing.T) {
 	high := privacy.Seal[int64](1 << 40)
 	for _, s := range []Spec{
-		{Positives: 4, Restarts: 3, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)},
-		{Positives: 4, Sensitivity: 1, Shape: Geometric, Bits: rho(1e12)},
+		{Positives: 4, Restarts: 3, Sensitivity: 1, Cost: epsilon(1_000_000)},
+		{Positives: 4, Sensitivity: 1, Cost: rho(1e12)},
 	} {
 		m, saved := made(t, s), State{}
 		save := func(s State) error { saved = s; return nil }
@@ -105,7 +112,7 @@ func TestRestoring(t *testing.T) {
 		if err != nil || saved.Runs != 1 || saved.Positives != 0 {
 			t.Fatal(saved, err)
 		}
-		if _, err := i.Ask(high, 0); err != nil || saved.Positives != 1 || saved != i.State() {
+		if _, err := i.Ask(high, 0); err != nil || saved.Positives != 1 || saved != i.state {
 			t.Fatal(saved, err)
 		}
 		if i, err = m.Restore(saved, seeded(2), save); err != nil || i.Remaining() != 2 {
@@ -120,23 +127,21 @@ func TestRestoring(t *testing.T) {
 		if _, err := i.Ask(high, 0); err != nil || i.Remaining() != 0 {
 			t.Error(err)
 		}
-		other := saved
-		other.Mechanism = "x"
-		for _, bad := range []State{other, {m.String(), -1, 1}, {m.String(), 5, 1}, {m.String(), 0, 0}, {}} {
-			if _, err := m.Restore(bad, seeded(1), nil); err == nil {
+		for _, bad := range []State{{-1, 1}, {5, 1}, {}} {
+			if _, err := m.Restore(bad, seeded(1), unsaved); err == nil {
 				t.Errorf("%+v was restored", bad)
 			}
 		}
 	}
-	m := made(t, Spec{Positives: 4, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1)})
-	if _, err := m.Restore(State{m.String(), 0, 1}, seeded(1), nil); err == nil || !strings.Contains(err.Error(), "below the 0 declared") {
+	m := made(t, Spec{Positives: 4, Sensitivity: 1, Cost: epsilon(1)})
+	if _, err := m.Restore(State{0, 1}, seeded(1), unsaved); err == nil || !strings.Contains(err.Error(), "below the 0 declared") {
 		t.Errorf("an undeclared restart: %v", err)
 	}
 }
 
 // TestAnUnsavedPositiveIsNotAnswered, and nothing after it.
 func TestAnUnsavedPositiveIsNotAnswered(t *testing.T) {
-	m, full := made(t, Spec{Positives: 9, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}), errors.New("disk full")
+	m, full := made(t, Spec{Positives: 9, Sensitivity: 1, Cost: epsilon(1_000_000)}), errors.New("disk full")
 	fail := false
 	i, err := m.Open(seeded(1), func(State) error {
 		if fail {
@@ -163,7 +168,7 @@ func TestAnUnsavedPositiveIsNotAnswered(t *testing.T) {
 }
 
 func TestACopyDoesNotAnswer(t *testing.T) {
-	i := opened(t, made(t, Spec{Positives: 1, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}), seeded(1))
+	i := opened(t, made(t, Spec{Positives: 1, Sensitivity: 1, Cost: epsilon(1_000_000)}), seeded(1))
 	second := &Instance{self: i.self, mechanism: i.mechanism, random: i.random, state: i.state, threshold: i.threshold}
 	for _, c := range []*Instance{second, {}} {
 		if _, err := c.Ask(privacy.Seal[int64](0), 0); err == nil || c.Remaining() != 0 {
@@ -174,13 +179,13 @@ func TestACopyDoesNotAnswer(t *testing.T) {
 
 // TestConcurrentAsking: never more positives than declared.
 func TestConcurrentAsking(t *testing.T) {
-	i := opened(t, made(t, Spec{Positives: 7, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}), seeded(1))
+	i := opened(t, made(t, Spec{Positives: 7, Sensitivity: 1, Cost: epsilon(1_000_000)}), seeded(1))
 	group, above := sync.WaitGroup{}, make(chan bool, 100)
 	for range 4 {
 		group.Go(func() {
 			for range 20 {
 				if a, err := i.Ask(privacy.Seal[int64](1<<40), 0); err == nil {
-					above <- a.Value().Above
+					above <- a.Value()
 				}
 			}
 		})
@@ -192,14 +197,14 @@ func TestConcurrentAsking(t *testing.T) {
 }
 
 func TestAFailingSourceAnswersNothing(t *testing.T) {
-	m := made(t, Spec{Positives: 50, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000), Values: epsilon(1_000_000)})
+	m := made(t, Spec{Positives: 50, Sensitivity: 1, Cost: epsilon(1_000_000)})
 	broken := errors.New("broken")
 	for bytes := int64(0); bytes < 4000; bytes += 256 {
-		i, err := m.Open(io.MultiReader(io.LimitReader(seeded(1), bytes), iotest.ErrReader(broken)), nil)
+		i, err := m.Open(io.MultiReader(io.LimitReader(seeded(1), bytes), iotest.ErrReader(broken)), unsaved)
 		for n := 0; err == nil; n++ {
-			before := i.State()
+			before := i.state
 			a, failed := i.Ask(privacy.Seal[int64](3), 3)
-			if failed == nil == !a.Valid() || failed != nil && i.State() != before {
+			if failed == nil == !a.Valid() || failed != nil && i.state != before {
 				t.Fatal(a, failed)
 			}
 			err = failed
@@ -210,74 +215,46 @@ func TestAFailingSourceAnswersNothing(t *testing.T) {
 	}
 }
 
-func TestCosts(t *testing.T) {
-	for _, c := range []struct {
-		spec      Spec
-		pure, rho int64
-	}{
-		{Spec{Positives: 5, Bits: epsilon(1_000_000)}, 1_000_000, 500_000_000_000},
-		{Spec{Positives: 5, Bits: epsilon(1_000_000), Values: epsilon(1_000_000)}, 2_000_000, 600_000_000_000},
-		{Spec{Positives: 5, Bits: epsilon(1_000_000), Values: rho(3)}, 0, 500_000_000_003},
-		{Spec{Positives: 5, Restarts: 2, Bits: epsilon(1_000_000)}, 1_000_000, 500_000_000_000},
-		{Spec{Positives: 2, Bits: rho(1e12)}, 2_000_000, 1e12},
-	} {
-		c.spec.Sensitivity, c.spec.Shape = 1, Geometric
-		m := made(t, c.spec)
-		if pure, err := m.Cost(privacy.Pure); pure.Epsilon.Micro() != c.pure || (err != nil) != (c.pure == 0) {
-			t.Errorf("%v costs %v (%v), want %d micro", m, pure, err, c.pure)
-		}
-		if z, err := m.Cost(privacy.ZCDP); err != nil || z.Rho.Pico() != c.rho {
-			t.Errorf("%v costs %v (%v), want %d pico", m, z, err, c.rho)
-		}
-	}
-}
-
 func TestMarginHolds(t *testing.T) {
-	const queries, beta = 40, .1
-	for _, shape := range []Shape{Geometric, Laplace} {
-		for _, bits := range []privacy.Cost{epsilon(1_000_000), rho(500_000_000_000)} {
-			m := made(t, Spec{Positives: 2, Sensitivity: 1, Shape: shape, Bits: bits})
-			margin := int64(math.Ceil(m.Margin(queries, beta)))
-			c := stattest.Coverage{Trials: stattest.Length(1500, 50_000), Claim: 1 - beta}
+	const beta = .1
+	for _, cost := range []privacy.Cost{epsilon(1_000_000), rho(500_000_000_000)} {
+		m := made(t, Spec{Positives: 2, Sensitivity: 1, Cost: cost})
+		margin := int64(math.Ceil(m.Margin(beta)))
+		for _, up := range []bool{false, true} {
+			count := -margin
+			if up {
+				count = margin
+			}
+			c := stattest.Coverage{Trials: stattest.Length(10_000, 100_000), Claim: 1 - beta}
 			random := seeded(8)
 			for range c.Trials {
-				i, right := opened(t, m, random), true
-				for n := range queries {
-					up := n == 20
-					count := -margin
-					if up {
-						count = margin
-					}
-					a, err := i.Ask(privacy.Seal(count), 0)
-					right = right && err == nil && a.Value().Above == up
-				}
-				if right {
+				a, err := opened(t, m, random).Ask(privacy.Seal(count), 0)
+				if err == nil && a.Value() == up {
 					c.Hits++
 				}
 			}
 			if err := c.AtLeast(alarm); err != nil {
-				t.Errorf("shape %d, %v: margin %d: %v", shape, bits, margin, err)
+				t.Errorf("%v, above %v: margin %d: %v", cost, up, margin, err)
 			}
 		}
 	}
 }
 
 func TestRefusals(t *testing.T) {
-	good := Spec{Positives: 3, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}
+	good := Spec{Positives: 3, Sensitivity: 1, Cost: epsilon(1_000_000)}
 	for text, change := range map[string]func(*Spec){
 		"positives is 0":          func(s *Spec) { s.Positives = 0 },
 		"positives is 1048577":    func(s *Spec) { s.Positives = MaxPositives + 1 },
 		"restarts is 3":           func(s *Spec) { s.Restarts = 3 },
-		"restarts is set":         func(s *Spec) { s.Restarts, s.Bits = 1, rho(1e12) },
+		"restarts is set":         func(s *Spec) { s.Restarts, s.Cost = 1, rho(1e12) },
 		"sensitivity is 0":        func(s *Spec) { s.Sensitivity = 0 },
 		"must be together":        func(s *Spec) { s.Sensitivity = MaxSensitivity },
-		"shape is 0":              func(s *Spec) { s.Shape = 0 },
-		"cost of bits is ε 0":     func(s *Spec) { s.Bits = privacy.Cost{} },
-		"cost of values is ε -":   func(s *Spec) { s.Values = epsilon(-1_000_000) },
-		"delta of the cost":       func(s *Spec) { s.Bits.Delta = privacy.AttoDelta(1) },
-		"at most 1000000":         func(s *Spec) { s.Bits = epsilon(math.MaxInt64) },
-		"too small to be split":   func(s *Spec) { s.Bits = rho(1); s.Positives = 1 << 20 },
-		"must be below 109951162": func(s *Spec) { s.Sensitivity = 1 << 30; s.Bits = epsilon(1) },
+		"cost is ε 0":             func(s *Spec) { s.Cost = privacy.Cost{} },
+		"cost is ε -":             func(s *Spec) { s.Cost = epsilon(-1_000_000) },
+		"delta is":                func(s *Spec) { s.Cost.Delta = privacy.AttoDelta(1) },
+		"at most 1000000":         func(s *Spec) { s.Cost = epsilon(math.MaxInt64) },
+		"too small to be split":   func(s *Spec) { s.Cost = rho(1); s.Positives = 1 << 20 },
+		"must be below 109951162": func(s *Spec) { s.Sensitivity = 1 << 30; s.Cost = epsilon(1) },
 	} {
 		s := good
 		change(&s)
@@ -285,16 +262,13 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := (Mechanism{}).Open(seeded(1), nil); err == nil {
+	if _, err := (Mechanism{}).Open(seeded(1), unsaved); err == nil {
 		t.Error("a mechanism that was not made was opened")
-	}
-	if _, err := (Mechanism{}).Cost(privacy.Pure); err == nil {
-		t.Error("a mechanism that was not made has a cost")
 	}
 	if _, err := opened(t, made(t, good), seeded(1)).Ask(privacy.Sensitive[int64]{}, 0); err == nil {
 		t.Error("an unsealed query was answered")
 	}
-	if _, err := made(t, good).Open(nil, nil); err == nil {
+	if _, err := made(t, good).Open(nil, unsaved); err == nil {
 		t.Error("opened without randomness")
 	}
 }

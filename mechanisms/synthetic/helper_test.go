@@ -92,10 +92,7 @@ func weights(t testing.TB, q Queries, n Total, rounds int, cost privacy.Cost) We
 // worst returns the largest and the root mean squared error of a database's answers.
 func worst(t testing.TB, q Queries, truth []int64, cells []float64) (most, rmse float64) {
 	t.Helper()
-	got, err := q.Answers(cells)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := q.answers(cells, make([]float64, q.Len()))
 	for i, want := range q.truth(truth) {
 		off := math.Abs(got[i] - float64(want))
 		most, rmse = max(most, off), rmse+off*off

@@ -97,14 +97,6 @@ func (q Queries) rows(cells []int64) int64 {
 	return min(sum, maxAnswer)
 }
 
-// Answers returns every query's answer on released cells.
-func (q Queries) Answers(cells []float64) ([]float64, error) {
-	if len(cells) != q.cells || q.Len() == 0 {
-		return nil, fmt.Errorf("number of cells is %d, must be %d", len(cells), q.cells)
-	}
-	return q.answers(cells, make([]float64, q.Len())), nil
-}
-
 func (q Queries) answers(cells, into []float64) []float64 {
 	for i := range q.members {
 		into[i] = q.answer(i, cells)

@@ -123,10 +123,9 @@ func TestQueriesBothWays(t *testing.T) {
 		a.scale(i, x, 1.5, .8, 0)
 		b.scale(i, y, 1.5, .8, 0)
 	}
-	p, errA := a.Answers(x)
-	r, errB := b.Answers(y)
-	if errA != nil || errB != nil || !slices.Equal(x, y) || !slices.EqualFunc(p, r, func(u, v float64) bool { return math.Abs(u-v) < 1e-6*(1+u) }) {
-		t.Error("released answers differ", errA, errB)
+	p, r := a.answers(x, make([]float64, a.Len())), b.answers(y, make([]float64, b.Len()))
+	if !slices.Equal(x, y) || !slices.EqualFunc(p, r, func(u, v float64) bool { return math.Abs(u-v) < 1e-6*(1+u) }) {
+		t.Error("released answers differ")
 	}
 }
 

@@ -197,7 +197,7 @@ type Found struct {
 }
 
 // Look finds the leaf's column that a node stands for; nil, nil means none, go on with its parts.
-func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
+func (g *Grouping) Look(n *pg.Node) (*Found, *refuse.Refusal) {
 	if f := g.Thresholds[n]; f != nil {
 		return f, nil
 	}
@@ -205,9 +205,6 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 		return &Found{Key: -1, Counter: 0, Type: policy.Int8}, nil
 	}
 	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
-		if place != "" {
-			return nil, refuse.AggregateIn.At(int(f.Location), place)
-		}
 		return g.Aggregate(f)
 	}
 	switch n.GetNode().(type) {
@@ -255,7 +252,7 @@ func (g *Grouping) keyElsewhere(n *pg.Node) *Found {
 
 // Hook is look for expressions over the leaf's row: its keys, then its counters.
 func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
-	f, refusal := g.Look(n, "")
+	f, refusal := g.Look(n)
 	if f == nil || refusal != nil {
 		return nil, refusal
 	}

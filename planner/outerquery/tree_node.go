@@ -29,7 +29,7 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 		return ast.Select(query), refusal
 	}
 	if t.g != nil {
-		f, refusal := t.g.Look(n, "")
+		f, refusal := t.g.Look(n)
 		if refusal != nil {
 			return nil, refusal
 		}

@@ -158,13 +158,11 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 			if s.Explain.JSON = strings.EqualFold(value, "json"); !s.Explain.JSON && !strings.EqualFold(value, "text") {
 				s.Kind, s.refusal = KindOther, explainArg.At(int(d.Location), "FORMAT "+value)
 			}
-		case "analyze":
-			s.Explain.Analyze = isOn(value)
 		case "alternatives":
 			s.Explain.Alternatives = isOn(value)
 		case "sql":
 			s.Explain.NoSQL = !isOn(value)
-		case "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan", "memory", "serialize":
+		case "analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan", "memory", "serialize":
 		default:
 			s.Kind, s.refusal = KindOther, explainArg.At(int(d.Location), name)
 		}

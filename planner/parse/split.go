@@ -22,14 +22,12 @@ var Dialects = []string{"postgres", "mysql"}
 
 func (d Dialect) String() string { return Dialects[d] }
 
-// ParseDialect reads the name of a dialect.
-func ParseDialect(name string) (Dialect, bool) {
-	for i, known := range Dialects {
-		if strings.EqualFold(name, known) {
-			return Dialect(i), true
-		}
+// ParseDialect reads the name of a dialect; PostgreSQL's is what any other text names.
+func ParseDialect(name string) Dialect {
+	if strings.EqualFold(name, Dialects[MySQL]) {
+		return MySQL
 	}
-	return 0, false
+	return PostgreSQL
 }
 
 // Piece is one statement of a text, without its semicolon.

@@ -54,7 +54,6 @@ type Statement struct {
 type Explain struct {
 	Statement Statement // a Select, or an Execute, which stands for one
 	JSON      bool
-	Analyze   bool
 
 	Alternatives bool // show every way that was weighed
 	NoSQL        bool // leave out the SQL that would run, which is long

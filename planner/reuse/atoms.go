@@ -54,10 +54,9 @@ func (a *axis) cut(at int) {
 // runs is the number of runs.
 func (a *axis) runs() int { return len(a.cuts) - 1 }
 
-// cells are the cells of a run; whole is false for a run inside one.
-func (a *axis) cells(run int) (s mechanisms.Span, whole bool) {
-	from, to := a.cuts[run], a.cuts[run+1]
-	return mechanisms.Span{From: from / a.per, To: (to + a.per - 1) / a.per}, from%a.per == 0 && to%a.per == 0
+// cells are the cells that a run is of.
+func (a *axis) cells(run int) mechanisms.Span {
+	return mechanisms.Span{From: a.cuts[run] / a.per, To: (a.cuts[run+1] + a.per - 1) / a.per}
 }
 
 // split divides the blocks by whether a run is in a set.
@@ -88,15 +87,14 @@ func (a *axis) finish() {
 
 // axes are those of a table's columns that conditions and releases read.
 type axes struct {
-	table    *policy.Table
 	list     []*axis
 	byColumn map[*policy.Column]int
 }
 
 // newAxes makes the axes for conditions and for the factors of releases; nil means there would be too many runs or
 // atoms.
-func newAxes(t *policy.Table, conditions []predicate.Pred, parts []*ofPart) *axes {
-	x := &axes{table: t, byColumn: map[*policy.Column]int{}}
+func newAxes(conditions []predicate.Pred, parts []*ofPart) *axes {
+	x := &axes{byColumn: map[*policy.Column]int{}}
 	for _, p := range conditions {
 		if !x.constants(p) {
 			return nil

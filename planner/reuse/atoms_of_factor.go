@@ -77,7 +77,7 @@ func (o *ofPart) changes(piece int) bool {
 func (o *ofPart) read(a *axis) {
 	o.label = make([]int32, a.runs())
 	for run := range o.label {
-		s, _ := a.cells(run)
+		s := a.cells(run)
 		if o.label[run] = o.at(s.From); o.own && s.To-s.From > 1 && o.label[run] >= 0 {
 			o.label[run] = eachClass
 		}
@@ -151,7 +151,7 @@ func (o *ofPart) group(a *axis) {
 			if a.block[run] != b || l == noClass {
 				continue
 			}
-			s, _ := a.cells(run)
+			s := a.cells(run)
 			g.classes = append(g.classes, mechanisms.Span{From: int(o.at(s.From)), To: int(o.at(s.To-1)) + 1})
 		}
 		if len(g.classes) > 0 {

@@ -62,7 +62,7 @@ func combination(t *Combining, wanted predicate.Pred, adds string, from []*View)
 			counters = append(counters, of)
 		}
 	}
-	x := newAxes(t.table, conditions, parts)
+	x := newAxes(conditions, parts)
 	if x == nil || len(counters) == 0 {
 		return nil
 	}

@@ -18,17 +18,6 @@ func (env Env) Wants(name string, in ...policy.Type) []policy.Type {
 	return out
 }
 
-// Gives is the type of what a function, aggregate, window function or operator returns; unknown where PostgreSQL finds
-// none.
-func (env Env) Gives(name string, in ...policy.Type) policy.Type {
-	c := loadCatalog()
-	can := c.wanted(name, in)
-	if can == nil {
-		return policy.Unknown
-	}
-	return c.actual(can, in, can.of.result)
-}
-
 // actual is what a type of a signature stands for in a call.
 func (c *catalog) actual(can *candidate, in []policy.Type, t policy.Type) policy.Type {
 	element, common, _ := c.generic(can.args, in)

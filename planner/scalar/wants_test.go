@@ -33,21 +33,6 @@ func TestWants(t *testing.T) {
 	}
 }
 
-func TestGives(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		in   []policy.Type
-		want policy.Type
-	}{
-		{"sum", []policy.Type{policy.Float4}, policy.Float4}, {"array_append", []policy.Type{1007, policy.Int8}, 1016}, {"array_agg", []policy.Type{policy.DateType}, 1182},
-		{"unnest", []policy.Type{1009}, policy.Text}, {"+", []policy.Type{policy.DateType, policy.Int4}, policy.DateType}, {"nofunction", nil, policy.Unknown},
-	} {
-		if got := (Env{}).Gives(c.name, c.in...); got != c.want {
-			t.Errorf("%s%v: %v, want %v", c.name, c.in, got, c.want)
-		}
-	}
-}
-
 // TestWordsThatAreNoDate: a word that no date begins with is no date, as in PostgreSQL, and no form of one that is not
 // supported.
 func TestWordsThatAreNoDate(t *testing.T) {

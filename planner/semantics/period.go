@@ -152,7 +152,7 @@ func (p *periods) repeats(e *Expr) (period int64, ok bool) {
 	case (e.Op == "%" || e.Op == "mod") && len(e.Args) == 2 && e.Args[1].Form == formConstant && e.Type().Integer():
 		by, isWhole := MustConstant(e.Args[1]).(int64)
 		along, goes := p.moves(e.Args[0])
-		if low, _, fine := p.ends(e.Args[0]); !isWhole || by == 0 || by == math.MinInt64 || !goes || !fine || low < 0 {
+		if low, fine := p.least(e.Args[0]); !isWhole || by == 0 || by == math.MinInt64 || !goes || !fine || low < 0 {
 			return 0, false
 		}
 		return common(along, max(by, -by)), true
@@ -222,7 +222,7 @@ func (p *periods) moves(e *Expr) (along int64, ok bool) {
 		if by, of := MustConstant(e.Args[1-at]).(policy.Interval); of && by.Months != 0 {
 			return 0, false
 		}
-		_, _, fine := p.ends(e)
+		_, fine := p.least(e)
 		return along, fine
 	case e.Op == "timezone" && at == 1:
 		zone, known := zoneOf(e.Args[0])
@@ -265,21 +265,20 @@ func (p *periods) fixed(zone *time.Location, of *Expr) bool {
 	return true
 }
 
-// ends are an expression's values, of whole numbers, at both ends of the column's domain; it is not fine where it fails
-// there.
-func (p *periods) ends(e *Expr) (low, high int64, fine bool) {
+// least is an expression's value, an integer, at the lower end of the column's domain; it is not fine where it is none
+// at one of the ends.
+func (p *periods) least(e *Expr) (low int64, fine bool) {
 	d := p.box.Table.Columns[p.column].Domain
 	row := make(scalar.Row, len(p.box.Table.Columns))
-	var out [2]int64
-	for i, end := range []policy.Value{d.Min, d.Max} {
+	for _, end := range []policy.Value{d.Max, d.Min} {
 		row[p.column] = end
 		v, err := e.Eval(row)
 		if err != nil || v == nil {
-			return 0, 0, false
+			return 0, false
 		}
-		if out[i], fine = wholeOf(v); !fine {
-			return 0, 0, false
+		if low, fine = wholeOf(v); !fine {
+			return 0, false
 		}
 	}
-	return out[0], out[1], true
+	return low, true
 }

@@ -229,14 +229,14 @@ func (w *batch) total(clusters []*cluster) float64 {
 }
 
 // partition measures groups of requests, each by its best cluster; what cannot be measured together is measured alone.
-func (w *batch) partition(groups [][]*workRequest, all bool) (clusters []*cluster, err error) {
+func (w *batch) partition(groups [][]*workRequest) (clusters []*cluster, err error) {
 	for _, g := range groups {
-		if k := w.of(g, all); k != nil {
+		if k := w.of(g, true); k != nil {
 			clusters = append(clusters, k)
 			continue
 		}
 		for _, a := range g {
-			k := w.of([]*workRequest{a}, all)
+			k := w.of([]*workRequest{a}, true)
 			if k == nil {
 				k, err = aloneCluster(a, w.c, w.share)
 			}
@@ -288,12 +288,12 @@ func (w *batch) choose(b *Batch) ([]*cluster, error) {
 	}
 	consider("each statement by itself", alone)
 	columns := w.groups(func(a *workRequest) string { return textOfColumns(a.Query) })
-	own, err := w.partition(columns, true)
+	own, err := w.partition(columns)
 	if err != nil {
 		return nil, err
 	}
 	consider("one release for each set of columns", own)
-	tables, err := w.partition(w.groups(func(*workRequest) string { return "" }), true)
+	tables, err := w.partition(w.groups(func(*workRequest) string { return "" }))
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func (r *releases) draw(
 		r.log.ErrorContext(ctx, "paid measure was not run", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
-	one := newInstance(nil)
+	one := newInstance()
 	one.by = x.Session
 	d := m.Drawing(receipt.Levels())
 	d.Held, d.Save = held, func(step []byte) error { return r.extend(one.by, id, step) }

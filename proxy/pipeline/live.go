@@ -36,9 +36,7 @@ type instance struct {
 	by     *Session        // who asks it, or asked it last: steps are made in her name
 }
 
-func newInstance(asked mechanisms.Live) *instance {
-	return &instance{locked: make(chan struct{}, 1), asked: asked}
-}
+func newInstance() *instance { return &instance{locked: make(chan struct{}, 1)} }
 
 // lock waits for it until the statement ends.
 func (i *instance) lock(ctx context.Context) error {
@@ -73,7 +71,7 @@ func (l *live) of(id int64) *instance {
 	if one := l.known(id); one != nil {
 		return one
 	}
-	one := newInstance(nil)
+	one := newInstance()
 	l.put(id, one)
 	return one
 }

@@ -86,10 +86,7 @@ func (s *Settings) read() plans.Settings {
 }
 
 // Dialect is the SQL that the session's SELECTs are written in.
-func (s *Settings) Dialect() parse.Dialect {
-	d, _ := parse.ParseDialect(s.Value("dp.dialect"))
-	return d
-}
+func (s *Settings) Dialect() parse.Dialect { return parse.ParseDialect(s.Value("dp.dialect")) }
 
 // Milliseconds reads a whole variable in milliseconds.
 func (s *Settings) Milliseconds(name string) time.Duration {
