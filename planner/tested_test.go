@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -65,6 +66,24 @@ func around(r *rand.Rand, column string) policy.Value {
 	return n
 }
 
+// firstOf is a key by which of some conditions holds first.
+func firstOf(list []string) string {
+	var b strings.Builder
+	for i, condition := range list {
+		fmt.Fprintf(&b, " WHEN %s THEN %d", condition, i)
+	}
+	return "CASE" + b.String() + " END"
+}
+
+// allOf is a key by what all of some conditions are.
+func allOf(list []string) string {
+	key := "0"
+	for _, condition := range list {
+		key = fmt.Sprintf("3 * (%s) + CASE WHEN %s THEN 1 WHEN NOT (%[2]s) THEN 0 ELSE 2 END", key, condition)
+	}
+	return key
+}
+
 // TestConditionsAreIntervals: a key by some comparisons of one or two columns asks for at most as many cells as these
 // cut the columns' values into, and NULL, unless all are on a column's steps; each row lies in a cell in which the comparisons are what they are on it.
 func TestConditionsAreIntervals(t *testing.T) {
@@ -102,17 +121,8 @@ func TestConditionsAreIntervals(t *testing.T) {
 				intervals *= columnOf(people, column).Domain.Size()
 			}
 		}
-		key := "CASE WHEN " + list[0] + " THEN 0"
-		for i, condition := range list[1:] {
-			key += fmt.Sprintf(" WHEN %s THEN %d", condition, i+1)
-		}
-		if key += " END"; r.Intn(2) == 0 { // what all of them are
-			key = "0"
-			for _, condition := range list {
-				key = fmt.Sprintf("3 * (%s) + CASE WHEN %s THEN 1 WHEN NOT (%[2]s) THEN 0 ELSE 2 END", key, condition)
-			}
-		}
-		text := "SELECT " + key + " AS k, count(*) FROM people GROUP BY 1"
+		keyed := []func(list []string) string{firstOf, allOf}[r.Intn(2)]
+		text := "SELECT " + keyed(list) + " AS k, count(*) FROM people GROUP BY 1"
 		plan, refusal := planned(t, c, text)
 		if refusal != nil {
 			t.Errorf("%s: %s", text, refusal.Message)
@@ -125,6 +135,13 @@ func TestConditionsAreIntervals(t *testing.T) {
 		}
 		if cells > intervals {
 			t.Errorf("%s asks for %d cells, of %d combinations of intervals", text, cells, intervals)
+		}
+		if len(columns) == 1 {
+			slices.Reverse(list)
+			again, _ := planned(t, c, "SELECT "+keyed(list)+" AS k, count(*) FROM people GROUP BY 1")
+			if !bytes.Equal(again.Measures[len(again.Measures)-1].Table.Fingerprint(), m.Table.Fingerprint()) {
+				t.Errorf("%s has other cells in another order", text)
+			}
 		}
 		long += len(list) / 11
 		if together {
@@ -192,7 +209,7 @@ func TestTruthsAreAll(t *testing.T) {
 		for i := range list {
 			list[i] = drawn(2)
 		}
-		all := predicate.Truths(list, 1<<14)
+		all := predicate.Truths(list, 1<<20)
 		if all == nil {
 			continue
 		}

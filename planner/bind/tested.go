@@ -16,7 +16,7 @@ import (
 )
 
 // A key of GROUP BY has one value in each cell of its columns. A condition in it that is decided within a step is one
-// that the database decides as it does those of WHERE: where it holds is told by a further column of the rows
+// that the database decides as it does those of WHERE: where it holds is a function of a further column of the rows
 // (derived.Tested), whose cells are the truth values that conditions on the same columns may have together. Of
 //
 //	SELECT CASE WHEN price < 12.34 THEN 'low' WHEN price < 56.78 THEN 'middle' END, count(*) FROM lineitem GROUP BY 1

@@ -101,16 +101,22 @@ func (d *Tested) name() string {
 	return "conditions on " + name + " " + hex.EncodeToString(sum[:16])
 }
 
-// maxTruths is how many combinations of truths are looked at to find those that may occur.
-const maxTruths = 1 << 12
+// Bounds of conditions of one column: what finding the truth values that may occur may take, and how many there are.
+const (
+	maxTruths = 1 << 20
+	maxAtOnce = 128
+)
 
 // maxParts is how many parts the arms may have beyond two for each condition. They are what is written in SQL.
 const maxParts = 200
 
 // NewTested makes the table of a Tested: the columns and keys of From, then the conditions' column. It is nil where
-// several conditions have too many combinations; a single one never has. Of one cell the column is not used.
+// several conditions have too many combinations; a single one never has. In which order they are given, and how often,
+// makes no difference. Of one cell the column is not used.
 func NewTested(from *policy.Table, conditions []Condition) *policy.Table {
-	d := &Tested{From: from, Conditions: conditions}
+	d := &Tested{From: from, Conditions: slices.Clone(conditions)}
+	slices.SortFunc(d.Conditions, func(a, b Condition) int { return strings.Compare(a.encoded(), b.encoded()) })
+	d.Conditions = slices.CompactFunc(d.Conditions, func(a, b Condition) bool { return a.encoded() == b.encoded() })
 	if !d.find() || !d.tell() {
 		return nil
 	}
@@ -135,7 +141,7 @@ func (d *Tested) find() bool {
 	}
 	truths := predicate.Truths(list, maxTruths)
 	switch {
-	case truths == nil && len(d.Conditions) > 1:
+	case len(d.Conditions) > maxAtOnce, truths == nil && len(d.Conditions) > 1:
 		return false
 	case truths == nil:
 		d.Cells = []string{"t", "f", "n"}
@@ -172,17 +178,23 @@ func (d *Tested) tell() bool {
 	for k, cell := range d.Cells[:len(d.Cells)-1] {
 		var arm []predicate.Pred
 		for later := d.Cells[k+1:]; len(later) > 0; {
-			best, alike := 0, later
+			best, fewest := 0, len(later)
 			for i := range cell {
-				same := slices.DeleteFunc(slices.Clone(later), func(o string) bool { return o[i] != cell[i] })
-				if len(same) < len(alike) {
-					best, alike = i, same
+				alike := 0
+				for _, o := range later {
+					if o[i] == cell[i] {
+						alike++
+					}
+				}
+				if alike < fewest {
+					best, fewest = i, alike
 				}
 			}
-			arm, later = append(arm, d.Conditions[best].where(cell[best])), alike
 			if parts++; parts > d.mostParts() {
 				return false
 			}
+			arm = append(arm, d.Conditions[best].where(cell[best]))
+			later = slices.DeleteFunc(slices.Clone(later), func(o string) bool { return o[best] != cell[best] })
 		}
 		d.Arms = append(d.Arms, predicate.All(arm...))
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 // Truths are the combinations of truths that predicates over one row may have together, in an order in which what a
-// column's values decide stands as the values do. Of
+// column's values decide comes as the values do. Of
 //
 //	x < 12.34, x < 56.78
 //
-// they are (true, true), (false, true), (false, false), and never (true, false). It is nil where there are more than
-// most to look at; a combination may come more than once.
+// they are (true, true), (false, true), (false, false), and never (true, false). A combination may come more than once.
+// Truths is nil where finding them takes more than about most evaluations of comparisons.
 //
 // Claim: the truths of list on a row of normalised values are one of them. Proof: a predicate is a function of its
 // atoms, those parts that are no conjunctions or disjunctions. Each atom compares one quantity of the row with
@@ -31,12 +31,13 @@ import (
 func Truths(list []Pred, most int) iter.Seq[[]bool] {
 	r := &regions{at: map[string]int{}}
 	own := mapped(list, r.read)
-	total := 1
+	total, atoms := 1, 0
 	for _, q := range r.quantities {
-		if !q.divide() {
+		if !q.divide(most) {
 			return nil
 		}
-		if total *= len(q.parts); total > most {
+		atoms += len(q.atoms)
+		if total *= len(q.parts); total*atoms > most {
 			return nil
 		}
 	}
@@ -78,7 +79,7 @@ type part struct {
 	holds []bool
 }
 
-// atom stands for an atom of a quantity.
+// atom is an atom of a quantity by its number.
 type atom struct{ quantity, index int }
 
 func (atom) pred() {}
@@ -112,7 +113,7 @@ func (r *regions) read(p Pred) Pred {
 	return atom{at, len(q.atoms) - 1}
 }
 
-// quantity is the number of a quantity, which atoms without constants tell apart.
+// quantity is the number of a quantity, whose name is an atom of it without a constant.
 func (r *regions) quantity(what Pred, q quantity) int {
 	name := string(Encode(nil, what))
 	at, met := r.at[name]
@@ -130,11 +131,11 @@ func (r *regions) holds(a atom, at []int) bool {
 		!slices.ContainsFunc(q.values, func(v int) bool { return r.quantities[v].parts[at[v]].null })
 }
 
-// divide finds the parts of a quantity's values that its atoms tell apart, in order, that of NULL last; false means
-// that not all of its constants have an order.
-func (q *quantity) divide() (ok bool) {
+// divide finds the parts of a quantity's values in which its atoms differ, in order, that of NULL last; false means that
+// not all of its constants have an order, or that it takes more than most evaluations of atoms.
+func (q *quantity) divide(most int) (ok bool) {
 	values, ok := q.constants()
-	if !ok {
+	if !ok || 2*len(values)*len(q.atoms) > most {
 		return false
 	}
 	// place is 2i + 1 for the i-th constant, and 2i for what lies below it and above the one before.
