@@ -57,7 +57,7 @@ var Faults = []Fault{
 	{"pieces are told apart one by one", "planner/plans/even.go", "to-from < leastEven {", "to-from >= leastEven {", "rewrite.TestTextsDoNotGrow", false},
 	{"what is awaited is as steady as what stands for it", "planner/semantics/box.go", "if !varies && (e.Monotone", "if (e.Monotone", "planner.TestAwaitedIsPlannedAlike", false},
 	{"no condition of a key is a column", "planner/bind/tested.go", "		found = true\n", "", "planner.TestHintsOfSteps", false},
-	{"a row that meets a condition is in the cell of those that meet none", "rewrite/derived.go",
+	{"a row is in the cell of another condition", "rewrite/derived.go",
 		"cell += \" WHEN \" + a.predicate(arm)",
 		"cell += \" WHEN NOT \" + a.predicate(arm)",
 		"rewrite.TestJoinsCountWhatTheSQLSays", true},
