@@ -1,6 +1,7 @@
 package predicate
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ import (
 // Limits: quantities are taken to be independent but for NULL, and parts to have values. So there may be combinations
 // that no row has: of a < b, a < 3 and b < 2, or of integers between 3 and 4.
 func Truths(list []Pred, most int) iter.Seq[[]bool] {
-	r := &regions{at: map[string]int{}}
+	r := &regions{at: map[any]int{}}
 	own := mapped(list, r.read)
 	total, atoms := 1, 0
 	for _, q := range r.quantities {
@@ -62,7 +63,7 @@ func Truths(list []Pred, most int) iter.Seq[[]bool] {
 // columns.
 type regions struct {
 	quantities []*quantity
-	at         map[string]int
+	at         map[any]int
 }
 
 // quantity is one of them with its atoms.
@@ -97,7 +98,7 @@ func (r *regions) read(p Pred) Pred {
 	columns, _ := Columns(p, nil)
 	values := make([]int, len(columns))
 	for i, c := range columns {
-		values[i] = r.quantity(InCells{Column: c}, quantity{column: c})
+		values[i] = r.quantity(c, quantity{column: c})
 	}
 	at := values[0]
 	switch p := p.(type) {
@@ -106,20 +107,19 @@ func (r *regions) read(p Pred) Pred {
 	case Between:
 		at = r.quantity(Between{Left: p.Left, Right: p.Right}, quantity{values: values})
 	case Sum:
-		at = r.quantity(Sum{Terms: p.Terms}, quantity{values: values})
+		at = r.quantity(fmt.Sprint(p.Terms), quantity{values: values})
 	}
 	q := r.quantities[at]
 	q.atoms = append(q.atoms, p)
 	return atom{at, len(q.atoms) - 1}
 }
 
-// quantity is the number of a quantity, whose name is an atom of it without a constant.
-func (r *regions) quantity(what Pred, q quantity) int {
-	name := string(Encode(nil, what))
-	at, met := r.at[name]
+// quantity is the number of a quantity by what identifies it: its columns themselves, not their names.
+func (r *regions) quantity(what any, q quantity) int {
+	at, met := r.at[what]
 	if !met {
 		at = len(r.quantities)
-		r.at[name], r.quantities = at, append(r.quantities, &q)
+		r.at[what], r.quantities = at, append(r.quantities, &q)
 	}
 	return at
 }
