@@ -171,14 +171,17 @@ func places(t *policy.Table) map[*policy.Column]int {
 // its conditions.
 func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
 	if d, ok := of.Derived.(*derived.Tested); ok {
-		row = slices.Clone(withSums(t, d.From, row))
-		switch at := places(d.From); {
-		case holdsOn(t, d.Holds, row, at):
-			return append(row, true)
-		case holdsOn(t, d.Fails, row, at):
-			return append(row, false)
+		row, at := slices.Clone(withSums(t, d.From, row)), places(d.From)
+		cell := slices.IndexFunc(d.Arms, func(arm predicate.Pred) bool { return holdsOn(t, arm, row, at) })
+		if cell < 0 {
+			cell = len(d.Arms)
 		}
-		return append(row, nil)
+		for i, c := range d.Conditions {
+			if got, want := d.Cells[cell][i], truthOn(t, c, row, at); got != want {
+				t.Fatalf("condition %d of %q is %c in the cell of %v, and %c there", i, d.Cells, got, row, want)
+			}
+		}
+		return append(row, int64(cell))
 	}
 	d, ok := of.Derived.(*derived.Computed)
 	if !ok {
@@ -214,6 +217,17 @@ func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
 		}
 	}
 	return row
+}
+
+// truthOn is the truth value of a condition on a row.
+func truthOn(t *testing.T, c derived.Condition, row scalar.Row, at map[*policy.Column]int) byte {
+	switch {
+	case holdsOn(t, c.Holds, row, at):
+		return 't'
+	case holdsOn(t, c.Fails, row, at):
+		return 'f'
+	}
+	return 'n'
 }
 
 // trueVectors are those of a plan's measures.

@@ -98,16 +98,17 @@ func (w *writer) marked(m *derived.Marked) string {
 	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + join + ")"
 }
 
-// tested writes the rows of its input with the cell of a condition.
+// tested writes the rows of its input with the cell that their conditions make: the first of which the arm holds, or the
+// last.
 func (w *writer) tested(d *derived.Tested) string {
 	a := w.sub(d.From, "a")
 	items := w.passed(a, len(d.From.Columns))
 	if last := len(w.table.Columns); slices.Contains(w.used, w.table.Columns[last-1]) {
-		otherwise := " ELSE 0 END"
-		if !d.Total() {
-			otherwise = " WHEN " + a.predicate(d.Fails) + " THEN 0 END"
+		cell := "CASE"
+		for k, arm := range d.Arms {
+			cell += " WHEN " + a.predicate(arm) + " THEN " + strconv.Itoa(k)
 		}
-		items = append(items, "CASE WHEN "+a.predicate(d.Holds)+" THEN 1"+otherwise+" AS n"+strconv.Itoa(last))
+		items = append(items, cell+" ELSE "+strconv.Itoa(len(d.Arms))+" END AS n"+strconv.Itoa(last))
 	}
 	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + ")"
 }

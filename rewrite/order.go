@@ -1,40 +1,10 @@
 package rewrite
 
 import (
-	"cmp"
 	"math/big"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// order compares two values of one ordered kind; false means they are not. NaN is above every number.
-func order(a, b policy.Value) (int, bool) {
-	switch a := a.(type) {
-	case int64:
-		return orderAs(a, b)
-	case policy.Date:
-		return orderAs(a, b)
-	case policy.Timestamp:
-		return orderAs(a, b)
-	case policy.Timestamptz:
-		return orderAs(a, b)
-	case float64:
-		b, ok := b.(float64)
-		if b != b {
-			return -1, ok
-		}
-		return cmp.Compare(a, b), ok
-	case policy.Numeric:
-		b, ok := b.(policy.Numeric)
-		return a.Cmp(b), ok
-	}
-	return 0, false
-}
-
-func orderAs[T cmp.Ordered](a T, b policy.Value) (int, bool) {
-	v, ok := b.(T)
-	return cmp.Compare(a, v), ok
-}
 
 // wholeOf is a value of a type whose values are whole numbers, of days or microseconds where they are moments.
 func wholeOf(v policy.Value) (n int64, ok bool) {

@@ -248,8 +248,8 @@ func (w cells) compareValue(c *policy.Column, n, op string, v policy.Value) stri
 		return "false"
 	}
 	d := c.Domain
-	low, ok := order(d.Min, v)
-	high, also := order(d.Max, v)
+	low, ok := predicate.Order(d.Min, v)
+	high, also := predicate.Order(d.Max, v)
 	if !slices.Contains([]string{"<", "<=", ">", ">=", "=", "<>"}, op) || !ok || !also {
 		w.fail("a comparison that its column does not have")
 		return "false"

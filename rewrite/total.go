@@ -178,8 +178,8 @@ func ofThePolicy(c *policy.Column) bool {
 			if own.Type != c.Type || own.Typmod != c.Typmod || own.Open != nil || own.Domain == nil || !own.Domain.Ordered() {
 				return false
 			}
-			low, ok := order(own.Domain.Min, c.Domain.Min)
-			high, also := order(own.Domain.Max, c.Domain.Max)
+			low, ok := predicate.Order(own.Domain.Min, c.Domain.Min)
+			high, also := predicate.Order(own.Domain.Max, c.Domain.Max)
 			return ok && also && low == 0 && high == 0
 		})
 	})

@@ -2,6 +2,7 @@ package bind
 
 import (
 	"slices"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -9,20 +10,22 @@ import (
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // A key of GROUP BY has one value in each cell of its columns. A condition in it that is decided within a step is one
-// that the database decides as it does those of WHERE: whether it holds becomes a column of the rows (derived.Tested),
-// of which there are two cells, or three. Of
+// that the database decides as it does those of WHERE: where it holds is a function of a further column of the rows
+// (derived.Tested), whose cells are the truth values that conditions on the same columns may have together. Of
 //
 //	SELECT CASE WHEN price < 12.34 THEN 'low' WHEN price < 56.78 THEN 'middle' END, count(*) FROM lineitem GROUP BY 1
 //
-// the key reads two such columns, and no price.
+// the key reads a column of three cells, and no price.
 
-// Tested is a key, or an argument, with its conditions within a step as columns, or as it is where it has none. Of an
-// argument they are all that it may read within a step: others are added up by what holds where (sums of CASE).
+// Tested is a key, or an argument, with its conditions within a step as functions of such columns, or as it is where it
+// has none. Of an argument they are all that it may read within a step: others are added up by what holds where (sums
+// of CASE).
 func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	within := func(e *semantics.Expr) bool {
 		return slices.ContainsFunc(e.Cols, func(c int) bool {
@@ -34,6 +37,7 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 		return e, nil
 	}
 	table, t, plain, found := r.Table, b.OverRows(r, place), b.OverRows(r, place), false
+	var met []condition
 	around := t.Hook
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if e, refusal := around(n); e != nil || refusal != nil {
@@ -47,11 +51,22 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 		if refusal != nil || e.Type() != policy.Bool || e.IsConstant() {
 			return nil, refusal
 		}
-		tested, refusal := b.test(r, e)
-		found = found || tested != nil
-		return tested, refusal
+		c, refusal := b.decided(r, e)
+		if c == nil || refusal != nil {
+			return nil, refusal
+		}
+		if tested := c.inColumns(r, e.Pos); tested != nil {
+			found = true
+			return tested, nil
+		}
+		met = append(met, *c)
+		return e, nil
 	}
 	tested, refusal := t.Expr(n)
+	if noted := b.Notes; refusal == nil && r.test(met) { // the columns have other names then
+		tested, refusal = t.Expr(n)
+		b.Notes = noted
+	}
 	if refusal != nil || !found || place != "GROUP BY" && within(tested) {
 		r.Become(table)
 		return e, refusal
@@ -59,31 +74,109 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 	return tested, nil
 }
 
-// maxTested is how many conditions of a statement become columns: all combinations of them are cells.
-const maxTested = 10
+// condition is one that the database can decide, on the columns of a table: within a step, or by cells.
+type condition struct {
+	derived.Condition
+	of     *policy.Table
+	within bool
+}
 
-// test is a condition that is decided within a step as a column of the rows, which they are given once. It returns nil if
-// it is decided by cells, and a constant where it is the same for each row, for bounds beyond the domain or on a step.
-func (b *Binder) test(r *Rows, e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+// decided is a condition on rows as the database decides it, or nil if that cannot.
+func (b *Binder) decided(r *Rows, e *semantics.Expr) (*condition, *refuse.Refusal) {
 	l := semantics.Lowerer{Table: r.Table, Env: b.Env, Box: semantics.NewBox(r.Table, b.Env), Notes: &b.Notes,
 		OffGrid: b.Context.Settings.OffGrid}
-	holds, fails, within, refusal := l.Decided(e)
-	if !within || refusal != nil {
+	c, ok, within, refusal := l.Decided(e)
+	if !ok || refusal != nil {
 		return nil, refusal
 	}
-	read, _ := predicate.Columns(holds, nil)
-	if read, _ = predicate.Columns(fails, read); len(read) == 0 {
-		return semantics.ConstantExpr(truthOf(holds, fails), policy.Bool, e.Pos), nil
+	return &condition{c, r.Table, within}, nil
+}
+
+// inColumns is a condition as a function of the cell of a column that the rows have, or a constant where it is the same
+// for each row, for bounds beyond the domain or on a step. It returns nil if it is neither.
+func (c *condition) inColumns(r *Rows, pos int) *semantics.Expr {
+	if len(c.Columns()) == 0 {
+		return semantics.ConstantExpr(truthOf(c.Holds, c.Fails), policy.Bool, pos)
 	}
-	at, ok := derived.TestedIn(r.Table, holds, fails)
-	if !ok {
-		if derived.TestsOf(r.Table) == maxTested {
-			return nil, nil
+	at, truths, ok := derived.TestedIn(r.Table, c.Condition)
+	switch {
+	case !ok:
+		return nil
+	case strings.Trim(truths, truths[:1]) == "":
+		return semantics.ConstantExpr(truthValues[truths[0]], policy.Bool, pos)
+	}
+	cell := semantics.ColumnExpr(at, policy.Int4, -1, pos)
+	return semantics.Node(semantics.FormOther, "truth "+truths, ofCell{cell.Expr, truths}, pos, cell)
+}
+
+// ofCell is the truth value of a condition in each cell of its column.
+type ofCell struct {
+	cell   scalar.Expr
+	truths string
+}
+
+func (o ofCell) Type() policy.Type { return policy.Bool }
+func (o ofCell) Typmod() int32     { return -1 }
+
+func (o ofCell) Eval(row scalar.Row) (policy.Value, error) {
+	v, err := o.cell.Eval(row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	return truthValues[o.truths[v.(int64)]], nil
+}
+
+// truthValues are those of derived.Tested.
+var truthValues = map[byte]policy.Value{'t': true, 'f': false, 'n': nil}
+
+// maxTested is how many combinations there may be of the cells of a statement's conditions: as many as of ten that may
+// be NULL and of which none says anything of another.
+const maxTested = 59049
+
+// test gives the rows a column for those conditions of a list that read the same columns, some of them within a step,
+// and reports whether there are such.
+func (r *Rows) test(list []condition) (some bool) {
+	for len(list) > 0 {
+		read := list[0].reads()
+		var same, others []condition
+		for _, c := range list {
+			if slices.Equal(c.reads(), read) {
+				same = append(same, c)
+			} else {
+				others = append(others, c)
+			}
 		}
-		r.Become(derived.NewTested(&derived.Tested{From: r.Table, Holds: holds, Fails: fails}))
-		at = len(r.Table.Columns) - 1
+		if slices.ContainsFunc(same, func(c condition) bool { return c.within }) {
+			r.testTogether(same)
+			some = true
+		}
+		list = others
 	}
-	return semantics.ColumnExpr(at, policy.Bool, -1, e.Pos), nil
+	return some
+}
+
+// reads are the positions of the columns that a condition reads.
+func (c *condition) reads() (list []int) {
+	for _, of := range c.Columns() {
+		list = append(list, slices.Index(c.of.Columns, of))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// testTogether gives the rows a column for conditions, or several where they have too many truth values together.
+func (r *Rows) testTogether(list []condition) {
+	own := make([]derived.Condition, len(list))
+	for i, c := range list {
+		own[i] = c.Over(c.of, r.Table)
+	}
+	switch t := derived.NewTested(r.Table, own); {
+	case t == nil && len(list) > 1:
+		r.testTogether(list[:len(list)/2])
+		r.testTogether(list[len(list)/2:])
+	case t != nil && derived.CellsTested(t) <= maxTested:
+		r.Become(t)
+	}
 }
 
 // truthOf is the value of a condition that reads no column: nil is NULL.

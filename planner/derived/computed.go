@@ -207,29 +207,17 @@ func NewComputed(c *Computed) *policy.Table {
 
 // ComputedIn is the position of the column that a sum of t's columns is already, or false.
 func ComputedIn(t *policy.Table, terms ComputedColumn) (at int, ok bool) {
-	for from := t; from != nil; {
-		switch d := from.Derived.(type) {
-		case *Computed:
-			for i, have := range d.Columns {
-				if slices.EqualFunc(have, terms, func(a, b ComputedTerm) bool {
-					return a.Times == b.Times && slices.Index(d.From.Columns, a.Column) == slices.Index(t.Columns, b.Column)
-				}) {
-					return len(d.From.Columns) + i, true
-				}
+	for from := t; from != nil; from = extended(from) {
+		d, is := from.Derived.(*Computed)
+		if !is {
+			continue
+		}
+		for i, have := range d.Columns {
+			if slices.EqualFunc(have, terms, func(a, b ComputedTerm) bool {
+				return a.Times == b.Times && slices.Index(d.From.Columns, a.Column) == slices.Index(t.Columns, b.Column)
+			}) {
+				return len(d.From.Columns) + i, true
 			}
-			from = d.From
-		case *Tabulated:
-			from = d.From
-		case *Tested:
-			from = d.From
-		case *Marked:
-			from = d.From
-		case *Matched:
-			from = d.From
-		case *Windowed:
-			from = d.From
-		default:
-			from = nil
 		}
 	}
 	return 0, false

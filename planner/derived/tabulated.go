@@ -192,3 +192,17 @@ func Widened(t *policy.Table) *policy.Table {
 	}
 	return nil
 }
+
+// extended is the table whose columns are the first of t, in the same order, or nil if
+// there is none.
+func extended(t *policy.Table) *policy.Table {
+	switch d := t.Derived.(type) {
+	case *Marked:
+		return d.From
+	case *Matched:
+		return d.From
+	case *Windowed:
+		return d.From
+	}
+	return Widened(t)
+}

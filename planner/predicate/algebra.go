@@ -357,25 +357,23 @@ func WithColumn(list []*policy.Column, c *policy.Column) []*policy.Column {
 
 // Satisfied evaluates an on-grid predicate on the cells of its columns.
 func Satisfied(p Pred, cell func(*policy.Column) int) bool {
+	return evaluated(p, func(q Pred) bool {
+		in, ok := q.(InCells)
+		return ok && Contains(in.Spans, cell(in.Column))
+	})
+}
+
+// evaluated is p of a row, given whether each of its parts that are no conjunctions or disjunctions holds.
+func evaluated(p Pred, holds func(Pred) bool) bool {
 	switch p := p.(type) {
 	case nil:
 		return true
-	case AllOf:
-		for _, q := range p {
-			if !Satisfied(q, cell) {
-				return false
-			}
-		}
-		return true
-	case AnyOf:
-		for _, q := range p {
-			if Satisfied(q, cell) {
-				return true
-			}
-		}
+	case Never:
 		return false
-	case InCells:
-		return Contains(p.Spans, cell(p.Column))
+	case AllOf:
+		return !slices.ContainsFunc(p, func(q Pred) bool { return !evaluated(q, holds) })
+	case AnyOf:
+		return slices.ContainsFunc(p, func(q Pred) bool { return evaluated(q, holds) })
 	}
-	return false
+	return holds(p)
 }

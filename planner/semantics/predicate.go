@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -70,18 +71,18 @@ func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	return truth{}, false, nil
 }
 
-// Decided are where a condition is true and where it is false, if the database can test it; within reports whether it
-// does so within a step, or a bound of it has moved to one, or may once it is known.
-func (l *Lowerer) Decided(e *Expr) (holds, fails predicate.Pred, within bool, refusal *refuse.Refusal) {
+// Decided are where a condition is true and where it is false, if the database can test it, which ok reports; within
+// reports whether it does so within a step, or a bound of it has moved to one, or may once it is known.
+func (l *Lowerer) Decided(e *Expr) (of derived.Condition, ok, within bool, refusal *refuse.Refusal) {
 	own, notes := *l, Notes{}
 	own.Notes = &notes
 	t, ok, refusal := own.Lower(e)
 	if !ok || refusal != nil {
-		return nil, nil, false, refusal
+		return of, false, false, refusal
 	}
-	_, onGrid := predicate.Columns(t.Holds, nil)
+	_, onGrid := predicate.Columns(predicate.AllOf{t.Holds, t.fails}, nil)
 	l.Notes.AddAll(notes)
-	return t.Holds, t.fails, !onGrid || len(notes) > 0 || l.Box.waits(e), nil
+	return derived.Condition{Holds: t.Holds, Fails: t.fails}, true, !onGrid || len(notes) > 0 || l.Box.waits(e), nil
 }
 
 // truthOf is the truth of a constant.

@@ -15,6 +15,10 @@ var regressions = []struct {
 }{
 	// A condition between two steps is a key.
 	{"shop", `SELECT CASE WHEN price < (SELECT avg(price) FROM lineitem) THEN 'low' WHEN price <= 77.77 THEN 'middle' ELSE 'high' END, count(*), sum(quantity) FROM lineitem GROUP BY 1`, "kcv", ""},
+	{"shop", `SELECT CASE WHEN price < 12.34 THEN 1 WHEN price < 20.25 THEN 2 WHEN price <= 31.11 THEN 3
+		WHEN price < 40.5 THEN 4 WHEN price < 45.67 THEN 5 WHEN price <= 51.2 THEN 6 WHEN price < 56.78 THEN 7
+		WHEN 61.61 > price THEN 8 WHEN price < 70 THEN 9 WHEN price <= 77.77 THEN 10 WHEN price < 88.8 THEN 11
+		WHEN price < 99.99 THEN 12 END, count(*) FROM lineitem GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"shop", `SELECT refund > 20.2 AS k, refund > 20.2 OR NULL AS l, count(*) FROM returned GROUP BY GROUPING SETS ((1), (2))
 		HAVING count(*) > 0`, "kkc", ""},
 	{"shop", `SELECT balance > -99.9 OR NULL AS k, count(*) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
