@@ -99,7 +99,7 @@ func TestMySQLTraps(t *testing.T) {
 		`SELECT age FROM people a, people b LIMIT 1 UNION SELECT 2`: "!",
 		`SELECT f(1 AS x)`:                                          "!",
 		`SELECT count(age a) FROM people`:                           "!",
-		`SELECT NEXT VALUE FROM people`:                             "!",
+		`SELECT NEXT VALUE FROM people`:                             `next AS "VALUE"`, // no sequence's
 		"SELECT 1 AS x;":                                            "1",
 		"SELECT `a``b`.c AS x FROM dp.budget `a``b`":                "\"a`b\".c",
 		`SELECT "x" AS x`:                                           "'x'",
@@ -108,14 +108,58 @@ func TestMySQLTraps(t *testing.T) {
 		`SELECT count(*) FROM people WHERE hired = '24-01-01'`:      "!", // 2024 to MySQL, something else to PostgreSQL
 		`SELECT count(*) FROM people WHERE hired = 20240101`:        "!",
 		`SELECT count(*) FROM people WHERE age = '30x'`:             "!",
-		`WITH t AS (SELECT 1) SELECT * FROM t`:                      "!",
-		`VALUES (1)`:                                                "!",
-		`TABLE people`:                                              "!",
-		`SELECT count(*) OVER () FROM people`:                       "!",
+		`WITH RECURSIVE t AS (SELECT 1) SELECT * FROM t`:            "!",
+		`VALUES (1)`:   "!",
+		`TABLE people`: "!",
+		`SELECT count(DISTINCT age) OVER () FROM people`: "!",
 	} {
 		got := readAs(c, text)
 		if want == "!" && !strings.Contains(got, "refused:") || want != "!" && !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", text, strings.TrimSpace(got), want)
+		}
+	}
+}
+
+// TestMySQLGrouping: how operators, joins and sets are grouped, and what the parser keeps out of order or drops.
+func TestMySQLGrouping(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for _, one := range [][2]string{
+		{"WITH a AS (SELECT 1 AS x) (WITH b AS (SELECT 2 AS y) SELECT y FROM b)", "!"},
+		{"SELECT 1 UNION SELECT 2 INTERSECT SELECT 3", "!"},
+		{"SELECT * FROM people a JOIN (people b RIGHT JOIN people c ON a.age = b.age)", "!"},
+		{"SELECT age, count(*) FROM people GROUP BY age DESC", "!"},
+		{"SELECT age, count(*) FROM people GROUP BY TRUE", "!"},
+		{"SELECT count(*) AS n FROM people ORDER BY TRUE", "!"},
+		{"SELECT count(*) INTO OUTFILE '/tmp/x' FROM people", "!"},
+		{"SELECT " + "1" + strings.Repeat("0", 66), "!"},
+		{"SELECT 0." + strings.Repeat("0", 63) + "1 AS x", "AS x"},
+		{"SELECT JSON_VALUE(sex, '$.a') FROM people", "!"},
+		{"SELECT `date_add`(hired, 1) FROM people", "!"},
+		{"SELECT `extract`(hired) FROM people", "!"},
+		{"SELECT TIMESTAMPDIFF(DAY, hired, seen) FROM people", "!"},
+		{"SELECT hired + INTERVAL age DAY FROM people", "!"},
+		{"SELECT /*+ MAX_EXECUTION_TIME(1) */ 5 AS x", "SELECT 5 AS x"},
+		{"SELECT 1.50 AS a, .5 AS b, 1e2 AS c, 18446744073709551616 AS d",
+			"1.50 AS a, .5 AS b, (1e2)::double precision AS c, 18446744073709551616 AS d"},
+		{"SELECT COUNT(*)  /* all */  FROM people", `AS "COUNT(*)" `},
+		{"SELECT 1 + 2 * 3 - -4 DIV 5 AS x", "(1 + (2 * 3)) - (-4 / 5)"},
+		{"SELECT NOT age = 3 AS x FROM people", "NOT age = 3"},
+		{"SELECT ! age = 3 AS x FROM people", "CASE WHEN NOT age <> 0 THEN 1 "},
+		{"SELECT COUNT(*) FROM people WHERE age = 1 OR age = 2 AND kids = 1 XOR kids = 2", "age = 1 OR ("},
+		{"SELECT COUNT(*) FROM people WHERE age BETWEEN 1 AND 2 AND kids = 1", "age BETWEEN 1 AND 2 AND kids = 1"},
+		{"SELECT COUNT(*) FROM people WHERE - age BETWEEN (1) AND (2)", "- age BETWEEN 1 AND 2"},
+		{"SELECT (SELECT COUNT(*) FROM people ORDER BY 1 LIMIT 1) AS x", "ORDER BY 1"},
+		{"SELECT 1 AS x UNION (SELECT 2 LIMIT 1) UNION ALL SELECT 3 ORDER BY x LIMIT 4",
+			"(SELECT 1 AS x UNION (SELECT 2 AS \"2\" LIMIT 1)) UNION ALL SELECT 3"},
+		{"(SELECT 1 AS x) LIMIT 1", "SELECT 1 AS x LIMIT 1"},
+		{"SELECT COUNT(*) FROM people a JOIN people b JOIN people c ON b.age = c.age",
+			"people a CROSS JOIN people b JOIN people c"},
+		{"SELECT COUNT(*) FROM people a LEFT JOIN people b JOIN people c ON b.age = c.age ON 1",
+			"a LEFT JOIN (people b JOIN people c ON b.age = c.age) ON"},
+	} {
+		got := readAs(c, one[0])
+		if want := one[1]; want == "!" && !strings.Contains(got, "refused:") || want != "!" && !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", one[0], strings.TrimSpace(got), want)
 		}
 	}
 }
@@ -217,6 +261,33 @@ func TestMySQLBesides(t *testing.T) {
 	}
 	if _, r := parse.ParseAs("SELECT count(*) FROM people WHERE age = 1"+strings.Repeat(" OR age = 2 AND kids = 1", 400), parse.MySQL, c.Dataset); r != nil {
 		t.Errorf("a long chain of OR: %v", r)
+	}
+}
+
+// TestMySQLWorkEnds: operands that a translation repeats are refused before they take long, and so is what the parser
+// reads by trying, as soon as it is nested more deeply than is said.
+func TestMySQLWorkEnds(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	read := func(form [3]string, n int) bool {
+		text := "SELECT " + strings.Repeat(form[0], n) + form[1] + strings.Repeat(form[2], n) + " AS x FROM people"
+		_, r := parse.ParseAs(text, parse.MySQL, c.Dataset)
+		return r == nil
+	}
+	for _, form := range [][3]string{
+		{"(", "age = 2", ") = 2"}, {"GREATEST(age, ", "1", ")"}, {"NULLIF(", "age", ", 1)"}, {"SQRT(", "age", ")"},
+		{"CAST(", "age", " AS DECIMAL(20, 2))"}, {"1 + (age > ", "1", ")"},
+	} {
+		if !read(form, 1) || read(form, 45) {
+			t.Errorf("%q: once %t, 45 times %t", form, read(form, 1), read(form, 45))
+		}
+	}
+	for form, most := range map[[3]string]int{
+		{"1 + INTERVAL ", "1", ""}: 0, {"INTERVAL(", "1", ", 2)"}: 0, {"JSON_VALUE(", "1", ", 2)"}: 0,
+		{"((SELECT ", "1", ") UNION SELECT 2)"}: 5, {"(SELECT 1 FROM ((SELECT 1 FROM ", "people x", ") a) b)"}: 5,
+	} {
+		if read(form, most+1) {
+			t.Errorf("%q is read %d times", form, most+1)
+		}
 	}
 }
 

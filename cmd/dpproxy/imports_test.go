@@ -134,7 +134,7 @@ var ofEngines = []string{"backend/duckdb", "backend/files", "backend/mysql", "ba
 // foreign lists which packages may import a module that touches the outside: the grammar, the databases, the wire.
 var foreign = map[string][]string{
 	"github.com/pganalyze/pg_query_go": {"planner", "planner/ast", "planner/parse", "planner/semantics", "planner/plans", "planner/formula", "planner/bind", "planner/aggregate", "planner/outerquery", "planner/mysql", "rewrite/outer", "sandbox/sandboxtest", "cmd/dpproxy/draft"},
-	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
+	"github.com/sqlc-dev/marino":       {"planner/mysql"},
 	"github.com/jackc/pgx/v5/pgproto3": {"console", "backend/postgres", "proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend/postgres"},
 	"github.com/jackc/pgx/v5":          {"backend/postgres", "backend/backendtest", "backend/pgtest", "backend/citustest", "ledger/postgres", "sandbox/cluster", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},

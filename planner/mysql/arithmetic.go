@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
+	"github.com/sqlc-dev/marino/ast"
+	"github.com/sqlc-dev/marino/opcode"
 )
 
 // negated is −n, folded where n is a constant, as the grammar does.
@@ -33,15 +34,9 @@ const maxScale = 30
 // divisionDigits is how many digits MySQL's division adds to its dividend's.
 const divisionDigits = 4
 
-func (t *translator) arithmetic(n *sqlparser.BinaryExpr, sc *scope) value {
-	if i, ok := n.Right.(*sqlparser.IntervalExpr); ok && (n.Operator == sqlparser.PlusStr || n.Operator == sqlparser.MinusStr) {
-		return t.shift(t.expr(n.Left, sc), i, n.Operator, sc)
-	}
-	if i, ok := n.Left.(*sqlparser.IntervalExpr); ok && n.Operator == sqlparser.PlusStr {
-		return t.shift(t.expr(n.Right, sc), i, n.Operator, sc)
-	}
+func (t *translator) arithmetic(n *ast.BinaryOperationExpr, sc *scope) value {
 	what := "arithmetic"
-	a, b := number(t.expr(n.Left, sc), what), number(t.expr(n.Right, sc), what)
+	a, b := number(t.expr(n.L, sc), what), number(t.expr(n.R, sc), what)
 	out := kind{class: max(a.class, b.class), scale: max(a.scale, b.scale), quotient: a.quotient || b.quotient}
 	if a.class == unknown || b.class == unknown {
 		out = kind{}
@@ -49,28 +44,30 @@ func (t *translator) arithmetic(n *sqlparser.BinaryExpr, sc *scope) value {
 	if out.class == decimal && (a.class == decimal && a.scale < 0 || b.class == decimal && b.scale < 0) {
 		out.scale = -1
 	}
-	switch n.Operator {
-	case sqlparser.PlusStr, sqlparser.MinusStr:
-		return value{operator(n.Operator, a.node, b.node), out}
-	case sqlparser.MultStr:
+	switch n.Op {
+	case opcode.Plus:
+		return value{operator("+", a.node, b.node), out}
+	case opcode.Minus:
+		return value{operator("-", a.node, b.node), out}
+	case opcode.Mul:
 		if out.class == decimal && out.scale >= 0 {
 			out.scale = min(a.scale+b.scale, maxScale)
 		}
 		return value{operator("*", a.node, b.node), out}
-	case sqlparser.DivStr:
+	case opcode.Div:
 		return divide(a, b, out)
-	case sqlparser.IntDivStr:
+	case opcode.IntDiv:
 		if out.class != integer {
 			bail(Untyped, "DIV of numbers that are not whole", "Write FLOOR(a / b).")
 		}
 		return value{operator("/", a.node, nullIfZero(b.node)), out}
-	case sqlparser.ModStr:
+	case opcode.Mod:
 		if out.class != integer && out.class != decimal {
 			bail(Untyped, "% of floating-point numbers", "CAST both AS DECIMAL, or RESET dp.dialect.")
 		}
 		return value{operator("%", a.node, nullIfZero(b.node)), out}
 	}
-	bail(Construct, "the operator "+n.Operator, "Operators on bits and JSON are not read.")
+	bail(Construct, "the operator "+printed(n.Op), "Operators on bits are not read.")
 	return value{}
 }
 

@@ -5,40 +5,38 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
+	"github.com/sqlc-dev/marino/ast"
+	"github.com/sqlc-dev/marino/charset"
+	"github.com/sqlc-dev/marino/mysql"
+	"github.com/sqlc-dev/marino/types"
 )
 
 // call translates a function. What is not listed here is refused.
-func (t *translator) call(f *sqlparser.FuncExpr, sc *scope) value {
-	name := f.Name.Lowered()
-	if !f.Qualifier.IsEmpty() || name == rollup {
-		bail(Construct, "the function "+f.Qualifier.String()+"."+name, "Only MySQL's own functions are read.")
+func (t *translator) call(f *ast.FuncCallExpr, sc *scope) value {
+	name := f.FnName.L
+	if literal := literals[name]; literal != "" {
+		name = literal
+	}
+	if f.Schema.L != "" {
+		bail(Construct, "the function "+f.Schema.L+"."+name, "Only MySQL's own functions are read.")
 	}
 	if aggregates[name] {
-		return t.aggregate(name, f, sc)
+		return t.aggregate(name, f.Args, false, sc)
 	}
-	if f.Distinct {
-		bail(Construct, "DISTINCT in "+strings.ToUpper(name), "DISTINCT stands in aggregates.")
+	if op := shifts[name]; op != "" && len(f.Args) == 3 {
+		return t.shift(op, t.expr(f.Args[0], sc), f.Args[1], f.Args[2], sc)
 	}
-	if (name == "date_add" || name == "adddate" || name == "date_sub" || name == "subdate") && len(f.Exprs) == 2 {
-		if interval, ok := argument(f.Exprs[1]).(*sqlparser.IntervalExpr); ok {
-			op := "+"
-			if strings.Contains(name, "sub") {
-				op = "-"
-			}
-			return t.shift(t.expr(argument(f.Exprs[0]), sc), interval, op, sc)
-		}
+	if name == "if" && len(f.Args) == 3 {
+		results, k := alike([]value{t.expr(f.Args[1], sc), t.expr(f.Args[2], sc)})
+		return value{choice(results[1].node, t.condition(f.Args[0], sc), results[0].node), k}
 	}
-	if name == "if" && len(f.Exprs) == 3 {
-		results, k := alike([]value{t.expr(argument(f.Exprs[1]), sc), t.expr(argument(f.Exprs[2]), sc)})
-		return value{choice(results[1].node, t.condition(argument(f.Exprs[0]), sc), results[0].node), k}
+	list := f.Args
+	if name == "extract" && len(list) == 2 && extractFields[unitOf(list[0])] {
+		name, list = unitOf(list[0]), list[1:]
 	}
 	var args []value
-	for _, e := range f.Exprs {
-		args = append(args, t.expr(argument(e), sc))
-	}
-	if name == mid {
-		return substringOf(args)
+	for _, e := range list {
+		args = append(args, t.expr(e, sc))
 	}
 	for _, family := range []func(string, []value) (value, bool){conditional, temporal, numeric, textual} {
 		if v, ok := family(name, args); ok {
@@ -49,14 +47,24 @@ func (t *translator) call(f *sqlparser.FuncExpr, sc *scope) value {
 	return value{}
 }
 
-// argument is the expression of an argument, which the parser keeps as an item of a SELECT list.
-func argument(e sqlparser.SelectExpr) sqlparser.Expr {
-	a, ok := e.(*sqlparser.AliasedExpr)
-	if !ok || !a.As.IsEmpty() {
-		bail(Syntax, "syntax error in an argument", "")
+// literals are the parser's names of DATE '…' and its relatives, which are the functions of these names over a
+// constant.
+var literals = map[string]string{ast.DateLiteral: "date", ast.TimeLiteral: "time", ast.TimestampLiteral: "timestamp"}
+
+// shifts are the names under which the parser has d + INTERVAL n unit and d - INTERVAL n unit.
+var shifts = map[string]string{"date_add": "+", "adddate": "+", "date_sub": "-", "subdate": "-"}
+
+// unitOf is the unit of an INTERVAL or EXTRACT in lower case; empty where an argument is none.
+func unitOf(e ast.ExprNode) string {
+	unit, ok := e.(*ast.TimeUnitExpr)
+	if !ok {
+		return ""
 	}
-	return a.Expr
+	return strings.ToLower(unit.Unit.String())
 }
+
+// extractFields are the units of EXTRACT that are functions too.
+var extractFields = set("year quarter month week day hour minute second")
 
 // aggregates are MySQL's, under the names that it has for them.
 var aggregates = set("count sum avg min max std stddev stddev_pop stddev_samp variance var_pop var_samp any_value")
@@ -65,20 +73,18 @@ var aggregates = set("count sum avg min max std stddev stddev_pop stddev_samp va
 var populations = map[string]string{"std": "stddev_pop", "stddev": "stddev_pop", "stddev_pop": "stddev_pop", "stddev_samp": "stddev_samp",
 	"variance": "var_pop", "var_pop": "var_pop", "var_samp": "var_samp"}
 
-func (t *translator) aggregate(name string, f *sqlparser.FuncExpr, sc *scope) value {
-	if len(f.Exprs) != 1 {
+func (t *translator) aggregate(name string, args []ast.ExprNode, distinct bool, sc *scope) value {
+	if len(args) != 1 {
 		bail(Construct, strings.ToUpper(name)+" of several arguments", "Count or add up one expression.")
 	}
-	if _, star := f.Exprs[0].(*sqlparser.StarExpr); star {
-		if name != "count" || f.Distinct {
-			bail(Syntax, "syntax error at or near \"*\"", "")
-		}
+	if c, ok := args[0].(*ast.ValueExprBase); ok && name == "count" && !distinct && c.Kind() != ast.KindNull {
+		// The parser makes COUNT(*) COUNT(1), which counts the same.
 		n := call("count")
 		n.GetFuncCall().AggStar = true
 		return value{n, kind{class: integer}}
 	}
-	v := t.expr(argument(f.Exprs[0]), sc)
-	if f.Distinct || name == "min" || name == "max" {
+	v := t.expr(args[0], sc)
+	if distinct || name == "min" || name == "max" {
 		distinctTexts(v)
 	}
 	out := kind{class: integer}
@@ -111,7 +117,7 @@ func (t *translator) aggregate(name string, f *sqlparser.FuncExpr, sc *scope) va
 		out.column, out.literal = false, nil
 	}
 	n := call(fn, v.node)
-	n.GetFuncCall().AggDistinct = f.Distinct
+	n.GetFuncCall().AggDistinct = distinct
 	if populations[name] != "" {
 		n = toFloat(n)
 	}
@@ -253,48 +259,49 @@ func rounded(name string, v, digits value) (value, bool) {
 	return value{call(fn, toNumericUnlessFloat(v), intNode(n)), out}, true
 }
 
-// convert is CAST(x AS type) for the types whose rules agree.
-func (t *translator) convert(n *sqlparser.ConvertExpr, sc *scope) value {
+// convert is CAST(x AS type) or BINARY x, for the types whose rules agree.
+func (t *translator) convert(n *ast.FuncCastExpr, sc *scope) value {
 	v := t.expr(n.Expr, sc)
-	typ := strings.ToLower(n.Type.Type)
-	switch typ {
-	case "date":
+	typ := n.Tp
+	if n.FunctionType == ast.CastBinaryOperator {
+		if v.class != text && v.class != unknown && v.class != null {
+			bail(Construct, "BINARY of what is no text", "Leave BINARY out.")
+		}
+		v.binary, v.column = true, false
+		return v
+	}
+	switch typ.GetType() {
+	case mysql.TypeDate:
 		return value{toDate(asTime(v, "CAST AS DATE").node), kind{class: date}}
-	case "datetime":
-		if v.class == date || v.literal != nil && n.Type.Length == nil {
+	case mysql.TypeDatetime:
+		if v.class == date || v.literal != nil && typ.GetDecimal() == 0 {
 			return value{toTimestamp(asTime(v, "CAST AS DATETIME").node), kind{class: datetime}}
 		}
-	case "char", "nchar":
-		if n.Type.Length == nil && n.Type.Charset == "" {
+	case mysql.TypeVarString:
+		if typ.GetCharset() != charset.CharsetBin && typ.GetFlen() == types.UnspecifiedLength && !n.ExplicitCharSet {
 			return asText(v, "CAST AS CHAR")
 		}
-	case "binary":
-		if n.Type.Length == nil && v.class == text {
+		if typ.GetCharset() == charset.CharsetBin && v.class == text {
 			v.binary, v.column = true, false
 			return v
 		}
-	case "signed", "unsigned":
-		if v = number(v, "CAST"); typ == "signed" && (v.class == integer || v.class == decimal) {
+	case mysql.TypeLonglong:
+		v = number(v, "CAST")
+		if typ.GetFlag()&mysql.UnsignedFlag == 0 && (v.class == integer || v.class == decimal) {
 			return value{toBigint(v.node), kind{class: integer}}
 		}
-	case "decimal":
-		return t.toDecimal(number(v, "CAST"), n.Type)
+	case mysql.TypeNewDecimal:
+		return t.toDecimal(number(v, "CAST"), typ.GetFlen(), typ.GetDecimal())
 	}
-	bail(Construct, "CAST AS "+strings.ToUpper(typ)+" of this type", "DATE, DATETIME, CHAR, SIGNED and DECIMAL(p, s) are read; the time of a moment is TIME(x).")
+	bail(Construct, "CAST AS "+strings.ToUpper(types.TypeStr(typ.GetType()))+" of this type",
+		"DATE, DATETIME, CHAR, SIGNED and DECIMAL(p, s) are read; the time of a moment is TIME(x).")
 	return value{}
 }
 
 // toDecimal is CAST AS DECIMAL(p, s), which cuts what is too large to the largest that fits.
-func (t *translator) toDecimal(v value, typ *sqlparser.ConvertType) value {
+func (t *translator) toDecimal(v value, precision, scale int) value {
 	if v.class != integer && v.class != decimal && v.class != float {
 		bail(Untyped, "CAST AS DECIMAL of what is no number", "MySQL reads the digits at a text's beginning.")
-	}
-	precision, scale := 10, 0
-	if typ.Length != nil {
-		precision, _ = strconv.Atoi(string(typ.Length.Val))
-	}
-	if typ.Scale != nil {
-		scale, _ = strconv.Atoi(string(typ.Scale.Val))
 	}
 	if scale > maxScale || precision < max(scale, 1) || precision > maxPrecision {
 		bail(Construct, "so many digits", "DECIMAL(p, s) has p from 1 to 65 digits, s of them behind the point and 30 at most.")

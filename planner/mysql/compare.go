@@ -5,33 +5,13 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
+	"github.com/sqlc-dev/marino/ast"
+	"github.com/sqlc-dev/marino/opcode"
 )
 
-// comparison translates =, <, IN, LIKE and their relatives.
-func (t *translator) comparison(n *sqlparser.ComparisonExpr, sc *scope) *pg.Node {
-	switch n.Operator {
-	case sqlparser.InStr, sqlparser.NotInStr:
-		return t.in(n, sc)
-	case sqlparser.LikeStr, sqlparser.NotLikeStr:
-		if n.Escape != nil {
-			bail(Construct, "ESCAPE", "Escape with the backslash, which is the standard.")
-		}
-		return like(t.expr(n.Left, sc), t.expr(n.Right, sc), n.Operator == sqlparser.NotLikeStr)
-	case sqlparser.RegexpStr, sqlparser.NotRegexpStr:
-		return matches(t.expr(n.Left, sc), t.expr(n.Right, sc), n.Operator == sqlparser.NotRegexpStr)
-	case sqlparser.EqualStr, sqlparser.NotEqualStr, sqlparser.LessThanStr, sqlparser.LessEqualStr, sqlparser.GreaterThanStr, sqlparser.GreaterEqualStr:
-		op := n.Operator
-		if op == sqlparser.NotEqualStr {
-			op = "<>"
-		}
-		return compare(op, t.expr(n.Left, sc), t.expr(n.Right, sc))
-	case sqlparser.NullSafeEqualStr:
-		return same(t.expr(n.Left, sc), t.expr(n.Right, sc))
-	}
-	bail(Construct, "the operator "+n.Operator, "Use comparisons, IN, BETWEEN and LIKE.")
-	return nil
-}
+// comparisons are the operators that compare, as PostgreSQL has them.
+var comparisons = map[opcode.Op]string{opcode.EQ: "=", opcode.NE: "<>", opcode.LT: "<", opcode.LE: "<=",
+	opcode.GT: ">", opcode.GE: ">=", opcode.NullEQ: "<=>"}
 
 // flipped is an operator with its operands changed round.
 var flipped = map[string]string{"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -172,11 +152,10 @@ func equals(a value, constant string) []string {
 	return out
 }
 
-func (t *translator) in(n *sqlparser.ComparisonExpr, sc *scope) *pg.Node {
-	negated := n.Operator == sqlparser.NotInStr
-	left := t.expr(n.Left, sc)
-	if sub, ok := n.Right.(*sqlparser.Subquery); ok {
-		query, items := t.query(sub.Select, sc, false)
+func (t *translator) in(n *ast.PatternInExpr, sc *scope) *pg.Node {
+	left := t.expr(n.Expr, sc)
+	if sub, ok := n.Sel.(*ast.SubqueryExpr); ok {
+		query, items := t.query(sub.Query, sc, false)
 		if len(items) != 1 {
 			bail(Construct, "IN over several columns", "Select one column.")
 		}
@@ -184,19 +163,15 @@ func (t *translator) in(n *sqlparser.ComparisonExpr, sc *scope) *pg.Node {
 			bail(Collation, "IN over texts of a sub-query", "Compare by bytes: BINARY column IN (SELECT …).")
 		}
 		link := subLink(pg.SubLinkType_ANY_SUBLINK, left.node, query)
-		if negated {
+		if n.Not {
 			return not(link)
 		}
 		return link
 	}
-	list, ok := n.Right.(sqlparser.ValTuple)
-	if !ok || len(list) == 0 {
-		bail(Construct, "this IN", "List the values.")
-	}
 	var values []string
 	var items []*pg.Node
 	plain := left.class == text && !left.binary
-	for _, e := range list {
+	for _, e := range n.List {
 		v := t.expr(e, sc)
 		if plain && v.literal != nil {
 			found := equals(left, *v.literal)
@@ -223,7 +198,7 @@ func (t *translator) in(n *sqlparser.ComparisonExpr, sc *scope) *pg.Node {
 		items = append(items, c.Rexpr)
 	}
 	op := "="
-	if negated {
+	if n.Not {
 		op = "<>"
 	}
 	return special(pg.A_Expr_Kind_AEXPR_IN, op, left.node, pg.MakeListNode(items))

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
+	"github.com/sqlc-dev/marino/ast"
 )
 
 // dateForm is the one form of dates and times that both databases read alike.
@@ -82,14 +82,15 @@ var intervals = map[string]struct {
 const maxInterval = 1_000_000
 
 // shift is d ± INTERVAL n unit.
-func (t *translator) shift(d value, i *sqlparser.IntervalExpr, op string, sc *scope) value {
+func (t *translator) shift(op string, d value, by, of ast.ExprNode, sc *scope) value {
 	d = asTime(d, "adding an INTERVAL")
-	unit, known := intervals[strings.ToLower(i.Unit)]
+	unit, known := intervals[unitOf(of)]
 	if !known {
-		bail(Construct, "INTERVAL … "+strings.ToUpper(i.Unit), "SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER and YEAR are read.")
+		bail(Construct, "INTERVAL … "+strings.ToUpper(unitOf(of)),
+			"SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER and YEAR are read.")
 	}
 	amount := ""
-	switch v := t.expr(i.Expr, sc); {
+	switch v := t.expr(by, sc); {
 	case v.literal != nil:
 		amount = *v.literal
 	case v.node.GetAConst().GetIval() != nil:

@@ -1,103 +1,134 @@
 package mysql
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
+	"github.com/sqlc-dev/marino/ast"
+	"github.com/sqlc-dev/marino/format"
+	"github.com/sqlc-dev/marino/mysql"
+	"github.com/sqlc-dev/marino/opcode"
 )
 
 // expr translates an expression.
-func (t *translator) expr(e sqlparser.Expr, sc *scope) value {
+func (t *translator) expr(e ast.ExprNode, sc *scope) value {
 	t.enter()
 	defer t.leave()
-	switch n := e.(type) {
-	case *sqlparser.SQLVal:
-		return t.literal(n)
-	case *sqlparser.NullVal:
-		return value{nullNode(), kind{class: null}}
-	case sqlparser.BoolVal:
-		return value{boolNode(bool(n)), kind{class: boolean}}
-	case *sqlparser.ColName:
-		return t.column(n, sc)
-	case *sqlparser.ParenExpr:
-		return t.expr(n.Expr, sc)
-	case *sqlparser.AndExpr, *sqlparser.OrExpr, *sqlparser.NotExpr, *sqlparser.ExistsExpr, *sqlparser.IsExpr, *sqlparser.RangeCond, *sqlparser.ComparisonExpr:
+	if isPredicate(e) {
 		return value{t.predicate(e, sc), kind{class: boolean}}
-	case *sqlparser.BinaryExpr:
+	}
+	switch n := e.(type) {
+	case *ast.ValueExprBase:
+		return t.literal(n)
+	case *ast.ParamMarkerExprBase:
+		return t.param(n)
+	case *ast.ColumnNameExpr:
+		return t.column(n.Name, sc)
+	case *ast.ParenthesesExpr:
+		return t.expr(n.Expr, sc)
+	case *ast.BinaryOperationExpr:
 		return t.arithmetic(n, sc)
-	case *sqlparser.UnaryExpr:
+	case *ast.UnaryOperationExpr:
 		return t.unary(n, sc)
-	case *sqlparser.FuncExpr:
+	case *ast.FuncCallExpr:
 		return t.call(n, sc)
-	case *sqlparser.CaseExpr:
+	case *ast.AggregateFuncExpr:
+		name := strings.ToLower(n.F)
+		if !aggregates[name] {
+			bail(Construct, strings.ToUpper(name), "Group by the column, and put what it holds together where it arrives.")
+		}
+		return t.aggregate(name, n.Args, n.Distinct, sc)
+	case *ast.WindowFuncExpr:
+		return t.window(n, sc)
+	case *ast.CaseExpr:
 		return t.caseOf(n, sc)
-	case *sqlparser.ConvertExpr:
+	case *ast.FuncCastExpr:
 		return t.convert(n, sc)
-	case *sqlparser.Subquery:
-		query, items := t.query(n.Select, sc, false)
+	case *ast.SubqueryExpr:
+		query, items := t.query(n.Query, sc, false)
 		if len(items) != 1 {
 			bail(Construct, "a sub-query of several columns as a value", "Select one column.")
 		}
 		k := items[0].kind
 		k.literal, k.column, k.quotient = nil, false, false
 		return value{subLink(pg.SubLinkType_EXPR_SUBLINK, nil, query), k}
-	case *sqlparser.IntervalExpr:
-		bail(Temporal, "INTERVAL in this place", "An interval is added to a date or time: d + INTERVAL 1 DAY.")
-	case *sqlparser.CollateExpr:
+	case *ast.SetCollationExpr:
 		bail(Collation, "COLLATE", "Compare by bytes: BINARY column = 'value'.")
-	case *sqlparser.GroupConcatExpr:
-		bail(Construct, "GROUP_CONCAT", "Group by the column, and put the texts together where they arrive.")
 	}
-	bail(Construct, quoted(e), "Write it with comparisons, arithmetic, CASE and the usual functions.")
+	bail(Construct, printed(e), "Write it with comparisons, arithmetic, CASE and the usual functions.")
 	return value{}
 }
 
-// quoted is an expression for a message.
-func quoted(e sqlparser.Expr) string {
-	s := sqlparser.String(e)
+// printed is a part of the parser's tree for a message.
+func printed(n interface {
+	Restore(*format.RestoreCtx) error
+}) string {
+	var b strings.Builder
+	flags := format.RestoreStringSingleQuotes | format.RestoreKeyWordUppercase | format.RestoreStringWithoutCharset
+	if n.Restore(format.NewRestoreCtx(flags, &b)) != nil {
+		return "this expression"
+	}
+	s := b.String()
 	if len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + " …"
 	}
 	return s
 }
 
-func (t *translator) literal(n *sqlparser.SQLVal) value {
-	s := string(n.Val)
-	switch n.Type {
-	case sqlparser.StrVal:
+// at is what the token at a place of the text says: the parser's numbers have lost the digits that were written.
+func (t *translator) at(offset int) string {
+	lex := lexer{text: t.text, at: offset}
+	found, _ := lex.next()
+	return found.value
+}
+
+func (t *translator) literal(n *ast.ValueExprBase) value {
+	switch n.Kind() {
+	case ast.KindNull:
+		return value{nullNode(), kind{class: null}}
+	case ast.KindString:
+		s := n.GetString()
+		if n.Type.GetFlag()&mysql.UnderScoreCharsetFlag != 0 {
+			bail(Construct, "a character set before a string", "Leave it out.")
+		}
 		return value{textNode(s), kind{class: text, literal: &s}}
-	case sqlparser.IntVal:
-		return value{numberNode(s), kind{class: integer}}
-	case sqlparser.FloatVal:
+	case ast.KindInt64, ast.KindUint64, ast.KindMysqlDecimal, ast.KindFloat64:
+		if n.Type.GetFlag()&mysql.IsBooleanFlag != 0 {
+			return value{boolNode(n.GetInt64() == 1), kind{class: boolean}}
+		}
+		s := t.at(n.OriginTextPosition())
 		if strings.ContainsAny(s, "eE") {
 			return value{toFloat(numberNode(s)), kind{class: float}}
 		}
-		_, fraction, _ := strings.Cut(s, ".")
-		return value{numberNode(strings.TrimSuffix(s, ".")), kind{class: decimal, scale: len(fraction)}}
-	case sqlparser.ValArg:
-		n := 0
-		for _, c := range strings.TrimPrefix(s, ":p") {
-			if n = n*10 + int(c-'0'); n > 1<<16 {
-				bail(Construct, "a parameter of so high a number", "Number the parameters from $1.")
-			}
+		if _, fraction, ok := strings.Cut(s, "."); ok {
+			return value{numberNode(strings.TrimSuffix(s, ".")), kind{class: decimal, scale: len(fraction)}}
 		}
-		return value{pg.MakeParamRefNode(int32(n), -1), kind{param: true}}
+		return value{numberNode(s), kind{class: integer}}
 	}
 	bail(Construct, "a hexadecimal or bit literal", "Write the number or the text.")
 	return value{}
 }
 
-func (t *translator) column(n *sqlparser.ColName, sc *scope) value {
-	name, qualifier := n.Name.Lowered(), strings.ToLower(n.Qualifier.Name.String())
-	if !n.Qualifier.Qualifier.IsEmpty() {
-		t.schemaOf(n.Qualifier)
+func (t *translator) param(n *ast.ParamMarkerExprBase) value {
+	number, err := strconv.ParseUint(t.at(n.Offset), 10, 16)
+	if err != nil {
+		bail(Construct, "a parameter of so high a number", "Number the parameters from $1.")
 	}
+	return value{pg.MakeParamRefNode(int32(number), -1), kind{param: true}}
+}
+
+const anotherName = "It names a column and an alias of something else: give the alias another name."
+
+func (t *translator) column(n *ast.ColumnName, sc *scope) value {
+	name, qualifier := n.Name.L, n.Table.L
+	t.schemaOf(n.Schema.O)
 	c, known := sc.find(qualifier, name)
 	if sc.named && qualifier == "" {
 		if it := sc.aliases[name]; it != nil && it.node != nil && !it.bare {
 			if known {
-				bail(Ambiguous, `"`+n.Name.String()+`"`, "It names a column and an alias of something else: give the alias another name.")
+				bail(Ambiguous, `"`+n.Name.O+`"`, anotherName)
 			}
 			return it.value
 		}
@@ -159,9 +190,8 @@ func numeral(s string) (kind, bool) {
 }
 
 // condition is an expression as a condition: a number is true unless it is 0.
-func (t *translator) condition(e sqlparser.Expr, sc *scope) *pg.Node {
-	switch e.(type) {
-	case *sqlparser.AndExpr, *sqlparser.OrExpr, *sqlparser.NotExpr, *sqlparser.ExistsExpr, *sqlparser.IsExpr, *sqlparser.RangeCond, *sqlparser.ComparisonExpr:
+func (t *translator) condition(e ast.ExprNode, sc *scope) *pg.Node {
+	if isPredicate(e) {
 		t.enter()
 		defer t.leave()
 		return t.predicate(e, sc)
@@ -173,104 +203,126 @@ func (t *translator) condition(e sqlparser.Expr, sc *scope) *pg.Node {
 	case integer, decimal, float:
 		return operator("<>", v.node, intNode(0))
 	}
-	bail(Untyped, quoted(e)+" as a condition", "Compare it with something.")
+	bail(Untyped, printed(e)+" as a condition", "Compare it with something.")
 	return nil
+}
+
+// isPredicate reports whether an expression is true, false or NULL by its form.
+func isPredicate(e ast.ExprNode) bool {
+	switch n := e.(type) {
+	case *ast.BinaryOperationExpr:
+		return comparisons[n.Op] != "" || n.Op == opcode.LogicAnd || n.Op == opcode.LogicOr || n.Op == opcode.LogicXor
+	case *ast.UnaryOperationExpr:
+		return n.Op == opcode.Not || n.Op == opcode.Not2
+	case *ast.ExistsSubqueryExpr, *ast.IsNullExpr, *ast.IsTruthExpr, *ast.BetweenExpr, *ast.PatternInExpr,
+		*ast.PatternLikeOrIlikeExpr, *ast.PatternRegexpExpr:
+		return true
+	}
+	return false
 }
 
 // predicate translates what is true, false or NULL.
-func (t *translator) predicate(e sqlparser.Expr, sc *scope) *pg.Node {
+func (t *translator) predicate(e ast.ExprNode, sc *scope) *pg.Node {
 	switch n := e.(type) {
-	case *sqlparser.AndExpr:
-		return pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, t.spine(e, sc), -1)
-	case *sqlparser.OrExpr:
-		return pg.MakeBoolExprNode(pg.BoolExprType_OR_EXPR, t.spine(e, sc), -1)
-	case *sqlparser.NotExpr:
-		return not(t.condition(n.Expr, sc))
-	case *sqlparser.ExistsExpr:
-		query, _ := t.query(n.Subquery.Select, sc, false)
-		return subLink(pg.SubLinkType_EXISTS_SUBLINK, nil, query)
-	case *sqlparser.IsExpr:
-		return t.is(n, sc)
-	case *sqlparser.RangeCond:
-		v := t.expr(n.Left, sc)
-		low := compare(">=", v, t.expr(n.From, sc))
-		high := compare("<=", v, t.expr(n.To, sc))
-		var both *pg.Node
-		if a, b := low.GetAExpr(), high.GetAExpr(); a != nil && b != nil && a.Lexpr == v.node && b.Lexpr == v.node {
-			kind, op := pg.A_Expr_Kind_AEXPR_BETWEEN, "BETWEEN"
-			if n.Operator == sqlparser.NotBetweenStr {
-				kind, op = pg.A_Expr_Kind_AEXPR_NOT_BETWEEN, "NOT BETWEEN"
-			}
-			return special(kind, op, v.node, pg.MakeListNode([]*pg.Node{a.Rexpr, b.Rexpr}))
+	case *ast.BinaryOperationExpr:
+		return t.binary(n, sc)
+	case *ast.UnaryOperationExpr:
+		return not(t.condition(n.V, sc))
+	case *ast.ExistsSubqueryExpr:
+		query, _ := t.query(n.Sel.(*ast.SubqueryExpr).Query, sc, false)
+		link := subLink(pg.SubLinkType_EXISTS_SUBLINK, nil, query)
+		if n.Not {
+			return not(link)
 		}
-		both = pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, []*pg.Node{low, high}, -1)
-		if n.Operator == sqlparser.NotBetweenStr {
-			return not(both)
+		return link
+	case *ast.IsNullExpr:
+		return isNull(t.expr(n.Expr, sc).node, n.Not)
+	case *ast.IsTruthExpr:
+		return isTrue(t.condition(n.Expr, sc), truths[[2]bool{n.True != 0, n.Not}])
+	case *ast.BetweenExpr:
+		return t.between(n, sc)
+	case *ast.PatternInExpr:
+		return t.in(n, sc)
+	case *ast.PatternLikeOrIlikeExpr:
+		if n.EscapeExplicit || !n.IsLike {
+			bail(Construct, "ESCAPE or ILIKE", "Write LIKE, and escape with the backslash, which is the standard.")
 		}
-		return both
-	case *sqlparser.ComparisonExpr:
-		return t.comparison(n, sc)
+		return like(t.expr(n.Expr, sc), t.expr(n.Pattern, sc), n.Not)
+	case *ast.PatternRegexpExpr:
+		return matches(t.expr(n.Expr, sc), t.expr(n.Pattern, sc), n.Not)
 	}
-	bail(Construct, quoted(e), "Write it with comparisons.")
+	bail(Construct, printed(e), "Write it with comparisons.")
 	return nil
 }
 
-// spine flattens a chain of one connective, which the parser nests to the left.
-func (t *translator) spine(e sqlparser.Expr, sc *scope) []*pg.Node {
-	_, and := e.(*sqlparser.AndExpr)
-	var parts []sqlparser.Expr
-	for {
-		left, right := sqlparser.Expr(nil), sqlparser.Expr(nil)
-		if a, ok := e.(*sqlparser.AndExpr); ok && and {
-			left, right = a.Left, a.Right
-		} else if o, ok := e.(*sqlparser.OrExpr); ok && !and {
-			left, right = o.Left, o.Right
+// truths are IS [NOT] TRUE and IS [NOT] FALSE by what is asked and whether it is negated.
+var truths = map[[2]bool]pg.BoolTestType{
+	{true, false}: pg.BoolTestType_IS_TRUE, {true, true}: pg.BoolTestType_IS_NOT_TRUE,
+	{false, false}: pg.BoolTestType_IS_FALSE, {false, true}: pg.BoolTestType_IS_NOT_FALSE,
+}
+
+// binary translates a connective or a comparison. XOR is true where one is true and the other false, and NULL where one
+// is NULL, as <> is of conditions.
+func (t *translator) binary(n *ast.BinaryOperationExpr, sc *scope) *pg.Node {
+	switch n.Op {
+	case opcode.LogicAnd:
+		return pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, t.spine(n, sc), -1)
+	case opcode.LogicOr:
+		return pg.MakeBoolExprNode(pg.BoolExprType_OR_EXPR, t.spine(n, sc), -1)
+	case opcode.LogicXor:
+		return operator("<>", t.condition(n.L, sc), t.condition(n.R, sc))
+	case opcode.NullEQ:
+		return same(t.expr(n.L, sc), t.expr(n.R, sc))
+	}
+	return compare(comparisons[n.Op], t.expr(n.L, sc), t.expr(n.R, sc))
+}
+
+func (t *translator) between(n *ast.BetweenExpr, sc *scope) *pg.Node {
+	v := t.expr(n.Expr, sc)
+	low := compare(">=", v, t.expr(n.Left, sc))
+	high := compare("<=", v, t.expr(n.Right, sc))
+	if a, b := low.GetAExpr(), high.GetAExpr(); a != nil && b != nil && a.Lexpr == v.node && b.Lexpr == v.node {
+		kind, op := pg.A_Expr_Kind_AEXPR_BETWEEN, "BETWEEN"
+		if n.Not {
+			kind, op = pg.A_Expr_Kind_AEXPR_NOT_BETWEEN, "NOT BETWEEN"
 		}
-		if right == nil {
+		return special(kind, op, v.node, pg.MakeListNode([]*pg.Node{a.Rexpr, b.Rexpr}))
+	}
+	both := pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, []*pg.Node{low, high}, -1)
+	if n.Not {
+		return not(both)
+	}
+	return both
+}
+
+// spine flattens a chain of one connective, which the parser nests to the left.
+func (t *translator) spine(e *ast.BinaryOperationExpr, sc *scope) []*pg.Node {
+	parts, left := []ast.ExprNode{e.R}, e.L
+	for {
+		next, ok := left.(*ast.BinaryOperationExpr)
+		if !ok || next.Op != e.Op {
 			break
 		}
-		parts = append(parts, right)
-		e = left
+		parts, left = append(parts, next.R), next.L
 	}
-	out := []*pg.Node{t.condition(e, sc)}
-	for i := len(parts) - 1; i >= 0; i-- {
-		out = append(out, t.condition(parts[i], sc))
+	out := []*pg.Node{t.condition(left, sc)}
+	for _, part := range slices.Backward(parts) {
+		out = append(out, t.condition(part, sc))
 	}
 	return out
 }
 
-func (t *translator) is(n *sqlparser.IsExpr, sc *scope) *pg.Node {
-	switch n.Operator {
-	case sqlparser.IsNullStr, sqlparser.IsNotNullStr:
-		return isNull(t.expr(n.Expr, sc).node, n.Operator == sqlparser.IsNotNullStr)
-	}
-	kind := map[string]pg.BoolTestType{sqlparser.IsTrueStr: pg.BoolTestType_IS_TRUE, sqlparser.IsNotTrueStr: pg.BoolTestType_IS_NOT_TRUE,
-		sqlparser.IsFalseStr: pg.BoolTestType_IS_FALSE, sqlparser.IsNotFalseStr: pg.BoolTestType_IS_NOT_FALSE}[n.Operator]
-	if kind == pg.BoolTestType_BOOL_TEST_TYPE_UNDEFINED {
-		bail(Construct, "IS …", "IS NULL, IS TRUE and IS FALSE are read.")
-	}
-	return isTrue(t.condition(n.Expr, sc), kind)
-}
-
-func (t *translator) unary(n *sqlparser.UnaryExpr, sc *scope) value {
-	v := t.expr(n.Expr, sc)
-	switch n.Operator {
-	case sqlparser.BinaryStr:
-		if v.class != text && v.class != unknown && v.class != null {
-			bail(Construct, "BINARY of what is no text", "Leave BINARY out.")
-		}
-		v.binary, v.column = true, false
-		return v
-	case sqlparser.UPlusStr:
+func (t *translator) unary(n *ast.UnaryOperationExpr, sc *scope) value {
+	v := t.expr(n.V, sc)
+	switch n.Op {
+	case opcode.Plus:
 		return number(v, "an addition")
-	case sqlparser.UMinusStr:
+	case opcode.Minus:
 		v = number(v, "a subtraction")
 		v.node, v.column = negated(v.node), false
 		return v
-	case sqlparser.BangStr:
-		return value{not(t.condition(n.Expr, sc)), kind{class: boolean}}
 	}
-	bail(Construct, "the operator "+strings.TrimSpace(n.Operator), "Operators on bits are not read.")
+	bail(Construct, "the operator "+printed(n.Op), "Operators on bits are not read.")
 	return value{}
 }
 
@@ -286,28 +338,28 @@ func shown(v value) value {
 }
 
 // caseOf is CASE. With an operand its arms are compared as = compares.
-func (t *translator) caseOf(n *sqlparser.CaseExpr, sc *scope) value {
+func (t *translator) caseOf(n *ast.CaseExpr, sc *scope) value {
 	var pairs []*pg.Node
 	var results []value
-	for _, w := range n.Whens {
+	for _, w := range n.WhenClauses {
 		var test *pg.Node
-		if n.Expr != nil {
-			test = compare("=", t.expr(n.Expr, sc), t.expr(w.Cond, sc))
+		if n.Value != nil {
+			test = compare("=", t.expr(n.Value, sc), t.expr(w.Expr, sc))
 		} else {
-			test = t.condition(w.Cond, sc)
+			test = t.condition(w.Expr, sc)
 		}
-		results = append(results, t.expr(w.Val, sc))
+		results = append(results, t.expr(w.Result, sc))
 		pairs = append(pairs, test, nil)
 	}
-	if n.Else != nil {
-		results = append(results, t.expr(n.Else, sc))
+	if n.ElseClause != nil {
+		results = append(results, t.expr(n.ElseClause, sc))
 	}
 	results, k := alike(results)
-	for i := range n.Whens {
+	for i := range n.WhenClauses {
 		pairs[2*i+1] = results[i].node
 	}
 	var otherwise *pg.Node
-	if n.Else != nil {
+	if n.ElseClause != nil {
 		otherwise = results[len(results)-1].node
 	}
 	return value{choice(otherwise, pairs...), k}

@@ -1,112 +1,135 @@
 package mysql
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
+	"github.com/sqlc-dev/marino/ast"
 )
 
-// from translates FROM and enters its tables into the scope. FROM dual is none.
-func (t *translator) from(list sqlparser.TableExprs, sc *scope) []*pg.Node {
-	if len(list) == 1 {
-		if a, ok := list[0].(*sqlparser.AliasedTableExpr); ok && a.As.IsEmpty() {
-			if n, ok := a.Expr.(sqlparser.TableName); ok && n.Qualifier.IsEmpty() && strings.EqualFold(n.Name.String(), "dual") {
-				return nil
-			}
+// from translates FROM and enters its tables into the scope. The parser makes a comma a join without a condition.
+func (t *translator) from(f *ast.TableRefsClause, sc *scope) []*pg.Node {
+	if f == nil {
+		return nil
+	}
+	var tail []ast.ResultSetNode
+	head := ast.ResultSetNode(f.TableRefs)
+	for {
+		j, ok := head.(*ast.Join)
+		if !ok || j.Right != nil && !listed(j) {
+			break
+		}
+		if head = j.Left; j.Right != nil {
+			tail = append(tail, j.Right)
+		}
+		if len(tail) > maxDepth {
+			panic(tooDeep(-1))
 		}
 	}
-	var out []*pg.Node
-	for _, e := range list {
-		out = append(out, t.table(e, sc))
+	out := []*pg.Node{t.table(head, sc)}
+	for _, next := range slices.Backward(tail) {
+		out = append(out, t.table(next, sc))
 	}
 	return out
 }
 
-func (t *translator) table(e sqlparser.TableExpr, sc *scope) *pg.Node {
+// listed reports whether a join is what a comma in FROM says too.
+func listed(j *ast.Join) bool {
+	return j.Tp == ast.CrossJoin && j.On == nil && j.Using == nil && !j.ExplicitParens
+}
+
+func (t *translator) table(n ast.ResultSetNode, sc *scope) *pg.Node {
 	t.enter()
 	defer t.leave()
-	switch n := e.(type) {
-	case *sqlparser.AliasedTableExpr:
+	switch n := n.(type) {
+	case *ast.TableSource:
 		return t.aliased(n, sc)
-	case *sqlparser.ParenTableExpr: // (a, b) is a CROSS JOIN b
-		node := t.table(n.Exprs[0], sc)
-		for _, next := range n.Exprs[1:] {
-			node = pg.MakeJoinExprNode(pg.JoinType_JOIN_INNER, node, t.table(next, sc), nil)
-		}
-		return node
-	case *sqlparser.JoinTableExpr:
+	case *ast.Join:
 		return t.join(n, sc)
 	}
 	bail(Construct, "this item of FROM", "Name tables, joins and sub-queries.")
 	return nil
 }
 
-func (t *translator) join(n *sqlparser.JoinTableExpr, sc *scope) *pg.Node {
-	kind := pg.JoinType_JOIN_INNER
-	natural := false
-	switch n.Join {
-	case sqlparser.JoinStr, sqlparser.StraightJoinStr:
-	case sqlparser.LeftJoinStr:
-		kind = pg.JoinType_JOIN_LEFT
-	case sqlparser.RightJoinStr:
-		kind = pg.JoinType_JOIN_RIGHT
-	case sqlparser.NaturalJoinStr, sqlparser.NaturalLeftJoinStr, sqlparser.NaturalRightJoinStr:
-		natural = true
+func (t *translator) join(n *ast.Join, sc *scope) *pg.Node {
+	if n.Right == nil {
+		return t.table(n.Left, sc)
 	}
-	if natural {
+	kind := pg.JoinType_JOIN_INNER
+	switch n.Tp {
+	case ast.LeftJoin:
+		kind = pg.JoinType_JOIN_LEFT
+	case ast.RightJoin:
+		kind = pg.JoinType_JOIN_RIGHT
+	}
+	if n.NaturalJoin {
 		bail(Construct, "NATURAL JOIN", "Name the columns: JOIN … ON a.x = b.x.")
 	}
-	left := t.table(n.LeftExpr, sc)
-	right := t.table(n.RightExpr, sc)
+	left := t.table(n.Left, sc)
+	right := t.table(n.Right, sc)
 	out := &pg.JoinExpr{Jointype: kind, Larg: left, Rarg: right}
-	if n.Condition.On != nil {
-		out.Quals = t.condition(n.Condition.On, sc)
+	if n.On != nil {
+		out.Quals = t.condition(n.On.Expr, sc)
 	}
-	for _, c := range n.Condition.Using {
-		found, _ := sc.find("", c.Lowered())
+	for _, c := range n.Using {
+		found, _ := sc.find("", c.Name.L)
 		if !found.kind.key && (found.kind.class == text || found.kind.class == unknown) {
-			bail(Collation, "USING ("+c.String()+")", "Write ON BINARY a.x = b.x, which compares the texts by their bytes.")
+			bail(Collation, "USING ("+c.Name.O+")", "Write ON BINARY a.x = b.x, which compares the texts by their bytes.")
 		}
 		out.UsingClause = append(out.UsingClause, pg.MakeStrNode(found.name))
 	}
 	return &pg.Node{Node: &pg.Node_JoinExpr{JoinExpr: out}}
 }
 
-func (t *translator) aliased(n *sqlparser.AliasedTableExpr, sc *scope) *pg.Node {
-	if len(n.Partitions) > 0 {
-		bail(Construct, "PARTITION", "Leave it out: partitions are not seen here.")
+// derived is the relation of a query in FROM or WITH, whose columns may be given other names.
+func derived(alias string, items []*item, names []ast.CIStr) (relation, []*pg.Node) {
+	if len(names) > 0 && len(names) != len(items) {
+		bail(Construct, "a list of names that is not as long as the query has columns", "Name each column of the query.")
 	}
-	alias := strings.ToLower(n.As.String())
+	r := relation{alias: alias, ref: alias, columns: map[string]column{}, open: len(items) == 0}
+	var nodes []*pg.Node
+	for i, it := range items {
+		k, name := it.kind, it.name
+		k.literal, k.quotient, k.column = nil, false, false
+		if it.literal != nil {
+			k.values = []string{*it.literal}
+		}
+		if len(names) > 0 {
+			name = names[i].L
+			nodes = append(nodes, pg.MakeStrNode(name))
+		}
+		r.columns[strings.ToLower(name)] = column{name, k}
+	}
+	return r, nodes
+}
+
+func (t *translator) aliased(n *ast.TableSource, sc *scope) *pg.Node {
+	alias := n.AsName.L
 	if alias == "full" {
 		bail(Ambiguous, "FULL", "MySQL has no FULL JOIN and takes the word for an alias: choose another alias, or write the statement for PostgreSQL and RESET dp.dialect.")
 	}
-	if sub, ok := n.Expr.(*sqlparser.Subquery); ok {
-		query, items := t.query(sub.Select, nil, false)
-		r := relation{alias: alias, ref: alias, columns: map[string]column{}}
-		for _, it := range items {
-			k := it.kind
-			k.literal, k.quotient, k.column = nil, false, false
-			if it.literal != nil {
-				k.values = []string{*it.literal}
-			}
-			r.columns[strings.ToLower(it.name)] = column{it.name, k}
+	name, ok := n.Source.(*ast.TableName)
+	if !ok {
+		if n.Lateral || alias == "" {
+			bail(Construct, "a sub-query that is LATERAL or has no alias",
+				"Write the sub-query for itself, and give it an alias.")
 		}
-		r.open = len(items) == 0
+		query, items := t.query(n.Source, nil, false)
+		r, names := derived(alias, items, n.ColumnNames)
 		sc.relations = append(sc.relations, r)
 		return &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{
-			Subquery: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: query}}, Alias: &pg.Alias{Aliasname: alias}}}}
+			Subquery: statementNode(query), Alias: &pg.Alias{Aliasname: alias, Colnames: names}}}}
 	}
-	name, ok := n.Expr.(sqlparser.TableName)
-	if !ok {
-		bail(Construct, "this item of FROM", "Name tables, joins and sub-queries.")
+	if len(name.PartitionNames) > 0 || name.AsOf != nil || name.TableSample != nil {
+		bail(Construct, "PARTITION, AS OF or TABLESAMPLE", "Leave it out: partitions are not seen here.")
 	}
-	schema, table := t.schemaOf(name), name.Name.String()
-	r := relation{alias: strings.ToLower(table), open: true}
-	if known, ok := t.named(schema, table); ok {
+	schema, table := t.schemaOf(name.Schema.O), name.Name.L
+	r := relation{alias: table, open: true}
+	if with := t.defined(table); with != nil && schema == "" {
+		r = *with
+	} else if known, ok := t.named(schema, name.Name.O); ok {
 		table, r.columns, r.open = known.Name, columnsOf(known), false
-	} else {
-		table = strings.ToLower(table)
 	}
 	if r.ref = table; alias != "" {
 		r.alias, r.ref = alias, alias
@@ -120,11 +143,10 @@ func (t *translator) aliased(n *sqlparser.AliasedTableExpr, sc *scope) *pg.Node 
 }
 
 // schemaOf is the schema of a table's name. MySQL's qualifier is a database, which is a dataset here.
-func (t *translator) schemaOf(name sqlparser.TableName) string {
-	if name.Qualifier.IsEmpty() {
+func (t *translator) schemaOf(q string) string {
+	if q == "" {
 		return ""
 	}
-	q := name.Qualifier.String()
 	if t.dataset != nil {
 		if q == t.dataset.ID {
 			return ""

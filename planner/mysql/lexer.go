@@ -33,9 +33,9 @@ func (t token) sign(s string) bool { return t.kind == tokenSign && t.value == s 
 // lexer walks MySQL's lexical structure under its default modes: double quotes make strings, backslashes escape. What
 // the grammar behind it would take for something else is refused here.
 type lexer struct {
-	text  string
-	at    int
-	binds bool // the text is the parser's own, in which a parameter is :p1
+	text    string
+	at      int
+	printed bool // the text is the parser's own, in which a parameter is ?
 }
 
 // signs are the operators and marks that are known, the longer ones first.
@@ -65,10 +65,9 @@ func (l *lexer) next() (token, *Refusal) {
 		for l.at++; isDigit(l.peek(0)); l.at++ {
 		}
 		t.kind, t.value = tokenParam, l.text[from+1:l.at]
-	case c == ':' && l.binds && l.peek(1) == 'p':
-		for l.at += 2; isDigit(l.peek(0)); l.at++ {
-		}
-		t.kind, t.value = tokenParam, l.text[from+2:l.at]
+	case c == '?' && l.printed:
+		l.at++
+		t.kind = tokenParam
 	case isWordStart(c):
 		for l.at < len(l.text) && (isWordStart(l.text[l.at]) || isDigit(l.text[l.at])) {
 			l.at++
@@ -198,6 +197,9 @@ func (l *lexer) number() (string, *Refusal) {
 	}
 	if c := l.peek(0); l.at < len(l.text) && (isWordStart(c) || c == '.' || c == '$') {
 		return "", refuse(Construct, from, "a number that runs into a name", "Hexadecimal and bit literals are not read; put names that begin with digits in backquotes.")
+	}
+	if l.at-from > maxPrecision+1 {
+		return "", refuse(Construct, from, "a number of so many digits", "MySQL keeps 65 digits.")
 	}
 	return l.text[from:l.at], nil
 }

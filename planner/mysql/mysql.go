@@ -1,9 +1,10 @@
 // Package mysql reads SELECTs that were written for MySQL and turns them into trees of PostgreSQL's grammar, which then
-// go the way of every other statement. MySQL's grammar is github.com/xwb1989/sqlparser's; since that parses some texts
-// wrongly, it is only shown a text that is written anew from the tokens of a lexer of our own, and what it returns is
-// held against those tokens. Each node is translated by an allow-list. Where the two databases mean different things
-// (division, collation, NULL's place in an order, stddev, least) the tree says what MySQL means; where it cannot, the
-// statement is refused. The package is pure and sees the policy alone.
+// go the way of every other statement. MySQL's grammar is github.com/sqlc-dev/marino's, TiDB's parser without its table
+// generator (ADR 224). It is shown the tokens of a lexer of our own, after what it would read by trying has been
+// bounded, and the names and constants of what it returns are held against those tokens. Each node is translated by an
+// allow-list. Where the two databases mean different things (division, collation, NULL's place in an order, stddev,
+// least) the tree says what MySQL means; where it cannot, the statement is refused. The package is pure and sees the
+// policy alone.
 package mysql
 
 import (
@@ -11,7 +12,10 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
+	"github.com/sqlc-dev/marino/ast"
+	"github.com/sqlc-dev/marino/parser"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -62,93 +66,73 @@ func Translate(text string, d *policy.Dataset) (node *pg.Node, refusal *Refusal)
 	if refusal != nil {
 		return nil, refusal
 	}
-	t := &translator{dataset: d, labels: labels(text, tokens)}
+	t := &translator{text: text, dataset: d}
 	query, _ := t.query(statement, nil, true)
-	return &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: query}}, nil
+	if written(query.ProtoReflect(), map[proto.Message]int{}) > maxNodes {
+		return nil, tooDeep(-1)
+	}
+	return statementNode(query), nil
 }
 
-// parse shows the parser a text made of the tokens, and holds what it returns against them.
-func parse(text string, tokens []token) (sqlparser.SelectStatement, *Refusal) {
-	shown, refusal := written(tokens)
-	if refusal != nil {
+// maxNodes bounds the nodes of a translation as it is printed. Some of MySQL's functions repeat an operand in
+// PostgreSQL's words, so that each level of nesting doubles it.
+const maxNodes = 50_000
+
+// written returns how many messages a tree is printed from, or more than maxNodes: one that several nodes share is
+// counted once for each of them.
+func written(m protoreflect.Message, known map[proto.Message]int) int {
+	key := m.Interface()
+	if n, ok := known[key]; ok {
+		return n
+	}
+	n := 1
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				n += written(v.List().Get(i).Message(), known)
+			}
+		default:
+			n += written(v.Message(), known)
+		}
+		return n <= maxNodes
+	})
+	known[key] = min(n, maxNodes+1)
+	return known[key]
+}
+
+// parse shows the parser the tokens of a text in their places, and holds the names and constants of what it returns
+// against them.
+func parse(text string, tokens []token) (ast.Node, *Refusal) {
+	if refusal := tried(tokens); refusal != nil {
 		return nil, refusal
 	}
-	tokenizer := sqlparser.NewStringTokenizer(shown)
-	tree, err := sqlparser.ParseNext(tokenizer)
+	statements, _, err := parser.New().ParseSQL(shownTo(text, tokens))
 	if err != nil {
-		return nil, syntaxError(err, text, tokens)
+		return nil, syntaxError(err)
 	}
-	statement, ok := tree.(sqlparser.SelectStatement)
-	if !ok {
-		return nil, refuse(Construct, 0, "this statement", "Only SELECT is read in MySQL's dialect.")
+	if len(statements) != 1 {
+		return nil, refuse(Syntax, -1, "syntax error at or near \";\"", "")
 	}
-	if lost := missing(tokens, sqlparser.String(statement)); lost != "" {
-		return nil, refuse(Construct, -1, "\""+lost+"\" in this place", "MySQL's grammar, as far as it is read here, loses it: leave it out, or write the statement for PostgreSQL and RESET dp.dialect.")
+	switch n := statements[0].(type) {
+	case *ast.SelectStmt, *ast.SetOprStmt:
+		if lost := missing(tokens, n); lost != "" {
+			return nil, refuse(Construct, -1, "\""+lost+"\" in this place", "MySQL's grammar, as far as it is read here, loses it: "+
+				"leave it out, or write the statement for PostgreSQL and RESET dp.dialect.")
+		}
+		return n, nil
 	}
-	return statement, nil
+	return nil, refuse(Construct, 0, "this statement", "Only SELECT is read in MySQL's dialect.")
 }
 
-// syntaxError relays where the parser stopped, or names what its grammar lacks: WITH queries, window functions, XOR,
-// the function INTERVAL, a comparison of a comparison.
-func syntaxError(err error, text string, tokens []token) *Refusal {
-	for _, t := range tokens {
-		if t.is("over") || t.is("with") || t.is("lateral") || t.is("window") {
-			return refuse(Construct, t.from, strings.ToUpper(t.value), "The grammar for MySQL has no WITH queries and no window functions: write the statement for PostgreSQL, and RESET dp.dialect.")
-		}
+// syntaxError relays where the parser stopped.
+func syntaxError(err error) *Refusal {
+	_, near, _ := strings.Cut(err.Error(), ` near "`)
+	near, _, _ = strings.Cut(strings.TrimSpace(near), " ")
+	near, _, _ = strings.Cut(near, `"`)
+	if near == "" {
+		return refuse(Syntax, -1, "syntax error at the end", "")
 	}
-	for i, t := range tokens {
-		if t.is("xor") {
-			return refuse(Construct, t.from, "XOR", "a XOR b is (a AND NOT b) OR (b AND NOT a).")
-		}
-		if t.is("interval") && i+1 < len(tokens) && tokens[i+1].sign("(") {
-			return refuse(Construct, t.from, "the function INTERVAL", "Write it as CASE WHEN n < 1 THEN 0 WHEN n < 10 THEN 1 ELSE 2 END.")
-		}
-	}
-	if at := comparedAgain(tokens); at >= 0 {
-		return refuse(Construct, at, "a comparison of a comparison", "Join comparisons by AND, or compare the number that one is: CASE WHEN a = b THEN 1 ELSE 0 END = c.")
-	}
-	message := err.Error()
-	near := ""
-	if _, after, ok := strings.Cut(message, " near '"); ok {
-		near = strings.TrimSuffix(after, "'")
-	}
-	what := "syntax error"
-	if near != "" {
-		what += fmt.Sprintf(" at or near \"%s\"", near)
-	} else {
-		what += " at the end"
-	}
-	return refuse(Syntax, -1, what, "")
-}
-
-// comparisons are the operators that compare, and operandEnds the words behind which another operand begins.
-var (
-	comparisons = set("= <=> < > <= >= <> !=")
-	operandEnds = set("select from where having on and or not when then else end case by limit as union")
-)
-
-// comparedAgain is where the outcome of a comparison is compared, as in 3 = 3 = 1; −1: nowhere.
-func comparedAgain(tokens []token) int {
-	type level struct{ compared, operand bool } // since the last connective: there is a comparison, and an operand behind it
-	open := []level{{}}
-	for _, t := range tokens {
-		here := &open[len(open)-1]
-		switch {
-		case t.sign("("):
-			here.operand = here.compared
-			open = append(open, level{})
-		case t.sign(")") && len(open) > 1:
-			open = open[:len(open)-1]
-		case t.kind == tokenSign && comparisons[t.value]:
-			if here.operand {
-				return t.from
-			}
-			here.compared = true
-		case t.sign(","), t.sign("&&"), t.sign("||"), t.kind == tokenWord && operandEnds[strings.ToLower(t.value)]:
-			*here = level{}
-		default:
-			here.operand = here.compared
-		}
-	}
-	return -1
+	return refuse(Syntax, -1, fmt.Sprintf("syntax error at or near \"%s\"", near), "")
 }

@@ -117,6 +117,10 @@ func isTrue(n *pg.Node, kind pg.BoolTestType) *pg.Node {
 	return &pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: &pg.BooleanTest{Arg: n, Booltesttype: kind, Location: -1}}}
 }
 
+func statementNode(query *pg.SelectStmt) *pg.Node {
+	return &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: query}}
+}
+
 func subLink(kind pg.SubLinkType, test *pg.Node, query *pg.SelectStmt) *pg.Node {
-	return &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: kind, Testexpr: test, Subselect: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: query}}, Location: -1}}}
+	return &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: kind, Testexpr: test, Subselect: statementNode(query), Location: -1}}}
 }

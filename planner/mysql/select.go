@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
+	"github.com/sqlc-dev/marino/ast"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // translator makes PostgreSQL's nodes of the parser's. Its methods leave by bail where they refuse.
 type translator struct {
+	text    string // as it was written
 	dataset *policy.Dataset
-	labels  []string // of the first SELECT's items
+	with    []relation // the WITH queries that may be named here, the innermost last
 	depth   int
 }
 
@@ -29,41 +30,140 @@ func (t *translator) leave() { t.depth-- }
 // maxLabel is the longest name that PostgreSQL keeps.
 const maxLabel = 63
 
-// query translates a SELECT or UNION and returns its columns. The columns of the first are named as MySQL names them.
-func (t *translator) query(s sqlparser.SelectStatement, outer *scope, first bool) (*pg.SelectStmt, []*item) {
+// query translates a SELECT or a set operation and returns its columns. The columns of the first are named as MySQL
+// names them.
+func (t *translator) query(n ast.Node, outer *scope, first bool) (*pg.SelectStmt, []*item) {
 	t.enter()
 	defer t.leave()
-	switch n := s.(type) {
-	case *sqlparser.Select:
+	switch n := n.(type) {
+	case *ast.SelectStmt:
 		return t.selects(n, outer, first)
-	case *sqlparser.ParenSelect:
-		return t.query(n.Select, outer, first)
-	case *sqlparser.Union:
-		return t.union(n, outer, first)
+	case *ast.SetOprStmt:
+		list := &ast.SetOprSelectList{Selects: n.SelectList.Selects, With: n.With, OrderBy: n.OrderBy, Limit: n.Limit}
+		return t.sets(list, outer, first)
+	case *ast.SetOprSelectList:
+		return t.sets(n, outer, first)
 	}
 	bail(Construct, "this statement", "Only SELECT is read in MySQL's dialect.")
 	return nil, nil
 }
 
-func (t *translator) union(u *sqlparser.Union, outer *scope, first bool) (*pg.SelectStmt, []*item) {
-	if u.Lock != "" {
-		bail(Construct, strings.TrimSpace(strings.ToUpper(u.Lock)), "Leave it out: nothing is locked here.")
+// withs translates WITH, and makes its queries known until the caller's query ends.
+func (t *translator) withs(w *ast.WithClause) *pg.WithClause {
+	if w == nil {
+		return nil
 	}
-	loose := func(order sqlparser.OrderBy, limit *sqlparser.Limit) {
-		if len(order) > 0 || limit != nil {
-			bail(Construct, "ORDER BY or LIMIT before UNION", "Put that SELECT into parentheses.")
+	if w.IsRecursive {
+		bail(Construct, "WITH RECURSIVE", "Leave RECURSIVE out where no query reads itself.")
+	}
+	out := &pg.WithClause{Location: -1}
+	for _, c := range w.CTEs {
+		query, items := t.query(c.Query.Query, nil, false)
+		r, names := derived(c.Name.L, items, c.ColNameList)
+		t.with = append(t.with, r)
+		with := &pg.CommonTableExpr{Ctename: r.ref, Aliascolnames: names, Ctequery: statementNode(query),
+			Ctematerialized: pg.CTEMaterialize_CTEMaterializeDefault, Location: -1}
+		out.Ctes = append(out.Ctes, &pg.Node{Node: &pg.Node_CommonTableExpr{CommonTableExpr: with}})
+	}
+	return out
+}
+
+// defined is the WITH query of a name, or nil.
+func (t *translator) defined(name string) *relation {
+	for i := len(t.with) - 1; i >= 0; i-- {
+		if t.with[i].alias == name {
+			return &t.with[i]
 		}
 	}
-	switch left := u.Left.(type) {
-	case *sqlparser.Select:
-		loose(left.OrderBy, left.Limit)
-	case *sqlparser.Union:
-		loose(left.OrderBy, left.Limit)
+	return nil
+}
+
+// operations are the set operations by the parser's names.
+var operations = map[ast.SetOprType]struct {
+	op  pg.SetOperation
+	all bool
+}{
+	ast.Union: {pg.SetOperation_SETOP_UNION, false}, ast.UnionAll: {pg.SetOperation_SETOP_UNION, true},
+	ast.Except: {pg.SetOperation_SETOP_EXCEPT, false}, ast.ExceptAll: {pg.SetOperation_SETOP_EXCEPT, true},
+	ast.Intersect: {pg.SetOperation_SETOP_INTERSECT, false}, ast.IntersectAll: {pg.SetOperation_SETOP_INTERSECT, true},
+}
+
+// operation is the one before an operand of a set operation; nil before the first.
+func operation(n ast.Node) *ast.SetOprType {
+	if s, ok := n.(*ast.SelectStmt); ok {
+		return s.AfterSetOperator
 	}
-	out := &pg.SelectStmt{Op: pg.SetOperation_SETOP_UNION, All: u.Type == sqlparser.UnionAllStr, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT}
-	var left, right []*item
-	out.Larg, left = t.query(u.Left, outer, first)
-	out.Rarg, right = t.query(u.Right, outer, false)
+	return n.(*ast.SetOprSelectList).AfterSetOperator
+}
+
+// sets translates a list of SELECTs, which the parser keeps in the order in which they were written, an operand in
+// parentheses as a list of its own.
+func (t *translator) sets(u *ast.SetOprSelectList, outer *scope, first bool) (*pg.SelectStmt, []*item) {
+	if len(u.Selects) == 1 {
+		return t.bracketed(u, outer, first)
+	}
+	known := len(t.with)
+	defer func() { t.with = t.with[:known] }()
+	with := t.withs(u.With)
+	var out *pg.SelectStmt
+	var items []*item
+	var sc *scope
+	for i, n := range u.Selects {
+		if s, ok := n.(*ast.SelectStmt); ok && (s.OrderBy != nil || s.Limit != nil) {
+			bail(Construct, "ORDER BY or LIMIT before UNION", "Put that SELECT into parentheses.")
+		}
+		if t.depth+i > maxDepth {
+			panic(tooDeep(-1))
+		}
+		query, columns := t.query(n, outer, first && i == 0)
+		if i == 0 {
+			out, items = query, columns
+			continue
+		}
+		op := operations[*operation(n)]
+		if i > 1 && (op.op == pg.SetOperation_SETOP_INTERSECT) != (out.Op == pg.SetOperation_SETOP_INTERSECT) {
+			bail(Construct, "INTERSECT beside UNION or EXCEPT", "Put what comes first into parentheses.")
+		}
+		out = &pg.SelectStmt{Op: op.op, All: op.all, Larg: out, Rarg: query,
+			LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT}
+		items, sc = both(items, columns, op.op == pg.SetOperation_SETOP_UNION && op.all)
+	}
+	out.WithClause = with
+	for _, o := range ordersOf(u.OrderBy) {
+		out.SortClause = append(out.SortClause, t.sorted(t.ordinal(o.Expr, sc, items), o))
+	}
+	t.limit(out, u.Limit)
+	return out, items
+}
+
+// bracketed translates one SELECT in parentheses, which may be followed by an order or limit that it lacks.
+func (t *translator) bracketed(u *ast.SetOprSelectList, outer *scope, first bool) (*pg.SelectStmt, []*item) {
+	s, ok := u.Selects[0].(*ast.SelectStmt)
+	if !ok {
+		list := u.Selects[0].(*ast.SetOprSelectList)
+		if u.OrderBy == nil && u.Limit == nil && u.With == nil {
+			return t.query(list, outer, first)
+		}
+		if len(list.Selects) == 1 && list.OrderBy == nil && list.Limit == nil {
+			s, _ = list.Selects[0].(*ast.SelectStmt)
+		}
+	}
+	if s == nil || u.With != nil && u.With != s.With ||
+		s.OrderBy != nil && u.OrderBy != nil || s.Limit != nil && (u.OrderBy != nil || u.Limit != nil) {
+		bail(Construct, "ORDER BY, LIMIT or WITH outside these parentheses", "Write it inside, or SELECT from a sub-query.")
+	}
+	c := *s
+	if u.OrderBy != nil {
+		c.OrderBy = u.OrderBy
+	}
+	if u.Limit != nil {
+		c.Limit = u.Limit
+	}
+	return t.selects(&c, outer, first)
+}
+
+// both are the columns of a set operation over two queries. kept: no rows of theirs are compared.
+func both(left, right []*item, kept bool) ([]*item, *scope) {
 	items := make([]*item, len(left))
 	sc := &scope{aliases: map[string]*item{}}
 	for i, l := range left {
@@ -71,28 +171,31 @@ func (t *translator) union(u *sqlparser.Union, outer *scope, first bool) (*pg.Se
 		if i < len(right) {
 			c.kind = l.kind.joined(right[i].kind)
 		}
-		if !out.All {
+		if !kept {
 			distinctTexts(c.value)
 		}
 		c.bare = false
 		items[i] = &c
 		sc.aliases[strings.ToLower(c.name)] = &c
 	}
-	for _, o := range u.OrderBy {
-		out.SortClause = append(out.SortClause, t.sorted(t.ordinal(o.Expr, sc, items), o))
-	}
-	t.limit(out, u.Limit)
-	return out, items
+	return items, sc
 }
 
-// ordinal is an ORDER BY item of a UNION: a position, or the name of a column.
-func (t *translator) ordinal(e sqlparser.Expr, sc *scope, items []*item) value {
+func ordersOf(o *ast.OrderByClause) []*ast.ByItem {
+	if o == nil {
+		return nil
+	}
+	return o.Items
+}
+
+// ordinal is an ORDER BY item of a set operation: a position, or the name of a column.
+func (t *translator) ordinal(e ast.ExprNode, sc *scope, items []*item) value {
 	at := 0
 	switch n := e.(type) {
-	case *sqlparser.SQLVal:
-		at, _ = strconv.Atoi(string(n.Val))
-	case *sqlparser.ColName:
-		if it := sc.aliases[n.Name.Lowered()]; it != nil && n.Qualifier.IsEmpty() {
+	case *ast.PositionExpr:
+		at = n.N
+	case *ast.ColumnNameExpr:
+		if it := sc.aliases[n.Name.Name.L]; it != nil && n.Name.Table.L == "" {
 			at = it.at
 		}
 	}
@@ -105,18 +208,24 @@ func (t *translator) ordinal(e sqlparser.Expr, sc *scope, items []*item) value {
 	return value{node: intNode(at)}
 }
 
-func (t *translator) selects(s *sqlparser.Select, outer *scope, first bool) (*pg.SelectStmt, []*item) {
-	if s.Lock != "" {
-		bail(Construct, strings.TrimSpace(strings.ToUpper(s.Lock)), "Leave it out: nothing is locked here.")
+func (t *translator) selects(s *ast.SelectStmt, outer *scope, first bool) (*pg.SelectStmt, []*item) {
+	switch {
+	case s.LockInfo != nil:
+		bail(Construct, "FOR UPDATE or FOR SHARE", "Leave it out: nothing is locked here.")
+	case s.SelectIntoOpt != nil || s.Kind != ast.SelectStmtKindSelect:
+		bail(Construct, "INTO, TABLE or VALUES", "Only SELECT is read in MySQL's dialect.")
 	}
-	out := &pg.SelectStmt{Op: pg.SetOperation_SETOP_NONE, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT}
+	known := len(t.with)
+	defer func() { t.with = t.with[:known] }()
+	out := &pg.SelectStmt{Op: pg.SetOperation_SETOP_NONE, WithClause: t.withs(s.With),
+		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT}
 	sc := &scope{outer: outer, aliases: map[string]*item{}}
 	out.FromClause = t.from(s.From, sc)
 	if s.Where != nil {
-		out.WhereClause = t.condition(s.Where.Expr, sc)
+		out.WhereClause = t.condition(s.Where, sc)
 	}
 	items := t.items(out, s, sc, first)
-	if s.Distinct != "" {
+	if s.Distinct {
 		out.DistinctClause = []*pg.Node{{}}
 		for _, it := range items {
 			distinctTexts(it.value)
@@ -131,7 +240,11 @@ func (t *translator) selects(s *sqlparser.Select, outer *scope, first bool) (*pg
 	if s.Having != nil {
 		out.HavingClause = t.condition(s.Having.Expr, sc.withAliases())
 	}
-	for _, o := range s.OrderBy {
+	for i := range s.WindowSpecs {
+		window := t.over(&s.WindowSpecs[i], sc)
+		out.WindowClause = append(out.WindowClause, &pg.Node{Node: &pg.Node_WindowDef{WindowDef: window}})
+	}
+	for _, o := range ordersOf(s.OrderBy) {
 		out.SortClause = append(out.SortClause, t.sorted(t.orderKey(o.Expr, sc), o))
 	}
 	t.limit(out, s.Limit)
@@ -139,46 +252,29 @@ func (t *translator) selects(s *sqlparser.Select, outer *scope, first bool) (*pg
 }
 
 // items translates the SELECT list.
-func (t *translator) items(out *pg.SelectStmt, s *sqlparser.Select, sc *scope, first bool) []*item {
+func (t *translator) items(out *pg.SelectStmt, s *ast.SelectStmt, sc *scope, first bool) []*item {
 	var items []*item
-	for i, e := range s.SelectExprs {
-		switch n := e.(type) {
-		case *sqlparser.StarExpr:
-			fields, columns := t.star(n, sc)
+	for _, f := range s.Fields.Fields {
+		if f.WildCard != nil {
+			t.schemaOf(f.WildCard.Schema.O)
+			fields, columns := t.star(f.WildCard.Table.L, sc)
 			out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithVal(pg.MakeColumnRefNode(fields, -1), -1))
 			for _, c := range columns {
 				items = append(items, &item{value: value{kind: c.kind}, at: len(items) + 1, name: c.name, bare: true})
 			}
-		case *sqlparser.AliasedExpr:
-			it := t.item(n, sc)
-			it.at = len(items) + 1
-			label := it.name
-			if first && len(t.labels) == len(s.SelectExprs) {
-				label = t.labels[i]
-			}
-			switch e := n.Expr.(type) {
-			case *sqlparser.ColName:
-				label = e.Name.String()
-			case *sqlparser.SQLVal:
-				if e.Type == sqlparser.StrVal {
-					label = string(e.Val)
-				}
-			}
-			if !n.As.IsEmpty() {
-				label = n.As.String()
-			}
-			if !first {
-				label = strings.ToLower(label)
-			}
-			it.name = label
-			if len(label) > maxLabel && n.As.IsEmpty() || label == ownName(it.node) {
-				label = ""
-			}
-			out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(label, it.node, -1))
-			items = append(items, it)
-		default:
-			bail(Construct, "this item of the SELECT list", "List columns and expressions.")
+			continue
 		}
+		it := t.item(f, sc)
+		it.at = len(items) + 1
+		if !first {
+			it.name = strings.ToLower(it.name)
+		}
+		label := it.name
+		if len(label) > maxLabel && f.AsName.O == "" || label == ownName(it.node) {
+			label = ""
+		}
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(label, it.node, -1))
+		items = append(items, it)
 	}
 	return items
 }
@@ -192,18 +288,28 @@ func ownName(n *pg.Node) string {
 	return fields[len(fields)-1].GetString_().GetSval()
 }
 
-func (t *translator) item(n *sqlparser.AliasedExpr, sc *scope) *item {
-	v := t.expr(n.Expr, sc)
-	it := &item{value: shown(v), name: sqlparser.String(n.Expr)}
-	if c, ok := n.Expr.(*sqlparser.ColName); ok {
-		it.bare = n.As.IsEmpty() || n.As.EqualString(c.Name.String())
+// item is one item of a SELECT list, under the name that MySQL gives it: the text that was written.
+func (t *translator) item(f *ast.SelectField, sc *scope) *item {
+	it := &item{value: shown(t.expr(f.Expr, sc)), name: f.AsName.O}
+	if it.name == "" {
+		it.name = strings.TrimSpace(t.text[f.Offset:min(f.Offset+len(f.OriginalText()), len(t.text))])
+	}
+	switch e := f.Expr.(type) {
+	case *ast.ColumnNameExpr:
+		it.bare = f.AsName.O == "" || f.AsName.L == e.Name.Name.L
+		if f.AsName.O == "" {
+			it.name = e.Name.Name.O
+		}
+	case *ast.ValueExprBase:
+		if f.AsName.O == "" && e.Kind() == ast.KindString {
+			it.name = e.GetString()
+		}
 	}
 	return it
 }
 
-func (t *translator) star(n *sqlparser.StarExpr, sc *scope) ([]*pg.Node, []column) {
+func (t *translator) star(qualifier string, sc *scope) ([]*pg.Node, []column) {
 	var fields []*pg.Node
-	qualifier := strings.ToLower(n.TableName.Name.String())
 	var columns []column
 	for _, r := range sc.relations {
 		if qualifier != "" && r.alias != qualifier {
@@ -224,49 +330,46 @@ func (t *translator) star(n *sqlparser.StarExpr, sc *scope) ([]*pg.Node, []colum
 
 // groupBy translates GROUP BY. Where a name could be a column or an alias of another thing, MySQL warns; here it is
 // refused.
-func (t *translator) groupBy(out *pg.SelectStmt, list sqlparser.GroupBy, sc *scope, items []*item) {
+func (t *translator) groupBy(out *pg.SelectStmt, g *ast.GroupByClause, sc *scope, items []*item) {
+	if g == nil {
+		return
+	}
 	var keys []*pg.Node
-	rolled := false
-	for i, e := range list {
-		if f, ok := e.(*sqlparser.FuncExpr); ok && f.Name.String() == rollup && i == len(list)-1 {
-			rolled = true
-			continue
+	for _, o := range g.Items {
+		if o.Desc || !o.NullOrder {
+			bail(Construct, "ASC or DESC in GROUP BY", "Order by ORDER BY.")
 		}
-		v, at := t.groupKey(e, sc, items)
+		v, at := t.groupKey(o.Expr, sc, items)
 		distinctTexts(v)
-		if at > 0 && rolls(list) {
+		if at > 0 && g.Rollup {
 			v.node = items[at-1].node // a position has no meaning inside ROLLUP
 		} else if at > 0 {
 			v.node = intNode(at)
 		}
 		keys = append(keys, v.node)
 	}
-	if out.GroupClause = keys; rolled {
+	if out.GroupClause = keys; g.Rollup {
 		out.GroupClause = []*pg.Node{{Node: &pg.Node_GroupingSet{GroupingSet: &pg.GroupingSet{Kind: pg.GroupingSetKind_GROUPING_SET_ROLLUP, Content: keys, Location: -1}}}}
 	}
 }
 
-func rolls(list sqlparser.GroupBy) bool {
-	f, ok := list[len(list)-1].(*sqlparser.FuncExpr)
-	return ok && f.Name.String() == rollup
-}
-
 // groupKey is one GROUP BY item, and the position in the SELECT list that it names, if it does.
-func (t *translator) groupKey(e sqlparser.Expr, sc *scope, items []*item) (value, int) {
+func (t *translator) groupKey(e ast.ExprNode, sc *scope, items []*item) (value, int) {
 	switch n := e.(type) {
-	case *sqlparser.SQLVal:
-		at, err := strconv.Atoi(string(n.Val))
-		if n.Type != sqlparser.IntVal || err != nil || at < 1 || at > len(items) || items[at-1].node == nil {
+	case *ast.PositionExpr:
+		if n.N < 1 || n.N > len(items) || items[n.N-1].node == nil {
 			bail(Construct, "this constant in GROUP BY", "Group by a column, an expression, or a position of the SELECT list.")
 		}
-		return items[at-1].value, at
-	case *sqlparser.ColName:
-		it := sc.aliases[n.Name.Lowered()]
-		if !n.Qualifier.IsEmpty() || it == nil || it.bare {
+		return items[n.N-1].value, n.N
+	case *ast.ValueExprBase:
+		bail(Construct, "this constant in GROUP BY", "Group by a column, an expression, or a position of the SELECT list.")
+	case *ast.ColumnNameExpr:
+		it := sc.aliases[n.Name.Name.L]
+		if n.Name.Table.L != "" || it == nil || it.bare {
 			break
 		}
-		if _, also := sc.find("", n.Name.Lowered()); also {
-			bail(Ambiguous, `"`+n.Name.String()+`"`, "It names a column and an alias of something else: give the alias another name.")
+		if _, also := sc.find("", n.Name.Name.L); also {
+			bail(Ambiguous, `"`+n.Name.Name.O+`"`, anotherName)
 		}
 		return it.value, it.at
 	}
@@ -274,18 +377,17 @@ func (t *translator) groupKey(e sqlparser.Expr, sc *scope, items []*item) (value
 }
 
 // orderKey is one ORDER BY item: a position, an alias, or an expression, in which aliases may stand.
-func (t *translator) orderKey(e sqlparser.Expr, sc *scope) value {
-	if n, ok := e.(*sqlparser.SQLVal); ok && n.Type == sqlparser.IntVal {
-		at, _ := strconv.Atoi(string(n.Val))
+func (t *translator) orderKey(e ast.ExprNode, sc *scope) value {
+	switch n := e.(type) {
+	case *ast.PositionExpr:
 		for _, it := range sc.aliases {
-			if it.at == at && it.node != nil {
-				return ordered(value{node: intNode(at), kind: it.kind}, it.node)
+			if it.at == n.N && it.node != nil {
+				return ordered(value{node: intNode(n.N), kind: it.kind}, it.node)
 			}
 		}
 		bail(Construct, "this position in ORDER BY", "Count the columns of the SELECT from 1, or name the column.")
-	}
-	if n, ok := e.(*sqlparser.ColName); ok && n.Qualifier.IsEmpty() {
-		if it := sc.aliases[n.Name.Lowered()]; it != nil && it.node != nil {
+	case *ast.ColumnNameExpr:
+		if it := sc.aliases[n.Name.Name.L]; n.Name.Table.L == "" && it != nil && it.node != nil {
 			return ordered(value{node: intNode(it.at), kind: it.kind}, it.node)
 		}
 	}
@@ -308,27 +410,34 @@ func ordered(v value, node *pg.Node) value {
 }
 
 // sorted gives NULL its place in MySQL's order: before everything else.
-func (t *translator) sorted(v value, o *sqlparser.Order) *pg.Node {
-	if o.Direction == sqlparser.DescScr {
+func (t *translator) sorted(v value, o *ast.ByItem) *pg.Node {
+	if o.Desc {
 		return pg.MakeSortByNode(v.node, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_LAST, -1)
 	}
 	return pg.MakeSortByNode(v.node, pg.SortByDir_SORTBY_ASC, pg.SortByNulls_SORTBY_NULLS_FIRST, -1)
 }
 
-func (t *translator) limit(out *pg.SelectStmt, l *sqlparser.Limit) {
+func (t *translator) limit(out *pg.SelectStmt, l *ast.Limit) {
 	if l == nil {
 		return
 	}
-	whole := func(e sqlparser.Expr) *pg.Node {
-		n, ok := e.(*sqlparser.SQLVal)
-		if !ok || n.Type != sqlparser.IntVal && n.Type != sqlparser.ValArg {
-			bail(Construct, "this LIMIT", "Write a whole number.")
-		}
-		return t.literal(n).node
-	}
 	out.LimitOption = pg.LimitOption_LIMIT_OPTION_COUNT
-	out.LimitCount = whole(l.Rowcount)
+	out.LimitCount = t.whole(l.Count)
 	if l.Offset != nil {
-		out.LimitOffset = whole(l.Offset)
+		out.LimitOffset = t.whole(l.Offset)
 	}
+}
+
+// whole is a number of rows.
+func (t *translator) whole(e ast.ExprNode) *pg.Node {
+	switch n := e.(type) {
+	case *ast.ParamMarkerExprBase:
+		return t.param(n).node
+	case *ast.ValueExprBase:
+		if n.Kind() == ast.KindUint64 || n.Kind() == ast.KindInt64 {
+			return numberNode(strconv.FormatUint(n.GetUint64(), 10))
+		}
+	}
+	bail(Construct, "this number of rows", "Write a whole number.")
+	return nil
 }

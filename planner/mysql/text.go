@@ -4,6 +4,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sqlc-dev/marino/ast"
+	"github.com/sqlc-dev/marino/format"
 )
 
 // Limits on one statement. The tree that comes out is read by C code, so its depth is bounded by that of the text.
@@ -89,17 +92,23 @@ func Query(text string) int {
 			return -1
 		case t.sign("("):
 			if after := lex; depth == 0 {
-				if n, r := after.next(); r == nil && (n.is("select") || n.sign("(")) {
+				if n, r := after.next(); r == nil && (n.is("select") || n.is("with") || n.sign("(")) {
 					return t.from
 				}
 			}
 			depth++
 		case t.sign(")"):
 			depth--
-		case t.is("select") && depth == 0:
+		case depth == 0 && (t.is("select") || t.is("with") && !holds(lex)):
 			return t.from
 		}
 	}
+}
+
+// holds reports whether HOLD comes next, as in DECLARE c CURSOR WITH HOLD FOR SELECT 1.
+func holds(lex lexer) bool {
+	next, refusal := lex.next()
+	return refusal == nil && next.is("hold")
 }
 
 // scan reads the tokens of one statement.
@@ -133,114 +142,110 @@ func tooDeep(at int) *Refusal {
 	return refuse(TooDeep, at, "a statement nested or chained deeper than "+strconv.Itoa(maxDepth)+" levels", "Write it with fewer parentheses, sub-queries or operators in a row.")
 }
 
-// rollup stands in the parser's text for WITH ROLLUP, which its grammar lacks. No name of an analyst's can hold a NUL.
-const rollup = "\x00rollup"
+// maxTried bounds how deep sub-queries in several parentheses are nested: the parser reads each of them once for every
+// parenthesis.
+const maxTried = 5
 
-// mid is MySQL's other name of SUBSTR and SUBSTRING, of which the parser's grammar takes a column alone.
-const mid = "mid"
-
-// beforeString are the reserved words after which a string is an operand or an alias, as the parser takes it. Behind
-// any other word MySQL may see a typed literal (DATE '…', _utf8'…', N'…') where the parser sees an alias.
-var beforeString = set(`and as between by case div else escape from having if in is like limit mod not on or rlike regexp select then when where
-	distinct binary separator`)
-
-var typedLiterals = map[string]string{"date": "date", "timestamp": "timestamp"}
-
-// extractFields are the units of EXTRACT that are functions too.
-var extractFields = set("year quarter month week day hour minute second")
-
-// written is the text that the parser is shown. Comments are gone, strings and names have one form, and four forms that
-// its grammar lacks are written as calls: WITH ROLLUP, typed literals, EXTRACT, SUBSTRING with its FROM and FOR.
-func written(tokens []token) (string, *Refusal) {
-	var b strings.Builder
-	var open []bool // of each parenthesis that is open: it is SUBSTRING's
-	for i := 0; i < len(tokens); i++ {
-		t := tokens[i]
-		peek := func(n int) token {
-			if i+n < len(tokens) {
-				return tokens[i+n]
-			}
-			return token{}
+// tried refuses what the parser reads by trying one production and then another, where nesting would double its work
+// with each level. INTERVAL must be followed by a constant and its unit, so that the first production it tries is the
+// one. It refuses a RIGHT JOIN in parentheses too, which the parser may turn round, changing the order of *.
+func tried(tokens []token) *Refusal {
+	type bracket struct{ query, doubled bool }
+	var open []bracket
+	depth := 0
+	peek := func(i int) token {
+		if i < len(tokens) {
+			return tokens[i]
 		}
-		switch next := peek(1); {
-		case t.kind == tokenWord && next.kind == tokenString && typedLiterals[strings.ToLower(t.value)] != "":
-			b.WriteString(typedLiterals[strings.ToLower(t.value)] + " ( " + quoteString(next.value) + " )")
-			i++
-		case t.kind == tokenWord && next.kind == tokenString && !beforeString[strings.ToLower(t.value)]:
-			return "", refuse(Construct, t.from, strings.ToUpper(t.value)+" before a string", "Write AS before an alias. Character sets and literals of type TIME are not read.")
-		case t.kind == tokenString && next.kind == tokenString:
-			return "", refuse(Construct, next.from, "a string behind a string", "Write both as one string, or AS before an alias.")
-		case t.is("extract") && next.sign("(") && extractFields[strings.ToLower(peek(2).value)] && peek(3).is("from"):
-			b.WriteString(strings.ToLower(peek(2).value) + " (")
-			i += 3
-		case t.is("with") && next.is("rollup"):
-			b.WriteString(", `" + rollup + "` ( )")
-			i++
-		case (t.is("substr") || t.is("substring") || t.is(mid)) && next.sign("("):
-			b.WriteString(mid + " (")
-			open = append(open, true)
-			i++
-		case len(open) > 0 && open[len(open)-1] && (t.is("from") || t.is("for")):
-			b.WriteByte(',')
-		default:
-			switch {
-			case t.sign("("):
-				open = append(open, false)
-			case t.sign(")") && len(open) > 0:
-				open = open[:len(open)-1]
-			}
-			b.WriteString(t.written())
-		}
-		b.WriteByte(' ')
+		return token{}
 	}
-	return b.String(), nil
-}
-
-// written is a token in the one form that the parser is shown.
-func (t token) written() string {
-	switch t.kind {
-	case tokenString:
-		return quoteString(t.value)
-	case tokenName:
-		return quoteName(t.value)
-	case tokenParam:
-		return ":p" + t.value
-	case tokenWord:
-		if strings.IndexFunc(t.value, func(c rune) bool { return c >= utf8.RuneSelf }) >= 0 {
-			return quoteName(t.value)
+	for i, t := range tokens {
+		next := peek(i + 1)
+		switch {
+		case t.is("interval"):
+			if next.sign("-") || next.sign("+") {
+				i++
+			}
+			k, unit := peek(i+1).kind, peek(i+2)
+			_, known := intervals[strings.ToLower(unit.value)]
+			if k != tokenNumber && k != tokenString && k != tokenParam || unit.kind != tokenWord || !known {
+				return refuse(Construct, t.from, "INTERVAL before what is no constant with a unit",
+					"Write INTERVAL 7 DAY, with SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER or YEAR; for the function INTERVAL, CASE WHEN n < 1 THEN 0 WHEN n < 10 THEN 1 ELSE 2 END.")
+			}
+		case t.is("json_value") && next.sign("("):
+			return refuse(Construct, t.from, "JSON_VALUE", "Columns of JSON are not read.")
+		case t.is("right") && !next.sign("(") && len(open) > 0 && !open[len(open)-1].query:
+			return refuse(Construct, t.from, "RIGHT JOIN in parentheses", "Write LEFT JOIN with the tables changed round.")
+		case t.sign("("):
+			inner := i
+			for peek(inner).sign("(") {
+				inner++
+			}
+			b := bracket{query: next.is("select") || next.is("with")}
+			if b.doubled = inner > i+1 && (peek(inner).is("select") || peek(inner).is("with")); b.doubled {
+				if depth++; depth > maxTried {
+					return refuse(TooDeep, t.from, "sub-queries nested in several parentheses each",
+						"Write each in one pair of parentheses.")
+				}
+			}
+			open = append(open, b)
+		case t.sign(")") && len(open) > 0:
+			if open[len(open)-1].doubled {
+				depth--
+			}
+			open = open[:len(open)-1]
 		}
 	}
-	return t.value
+	return nil
 }
 
-func quoteString(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
+// shownTo is the text that the parser is shown: every token in its place, spaces for comments, and ? for parameters.
+func shownTo(text string, tokens []token) string {
+	out := []byte(strings.Repeat(" ", len(text)))
+	for _, t := range tokens {
+		if t.kind == tokenParam {
+			out[t.from] = '?'
+		} else {
+			copy(out[t.from:], text[t.from:t.to])
+		}
+	}
+	return string(out)
 }
-
-func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 
 // noise are the words that the parser's printer adds or leaves out, all of which are known to change nothing or are
 // checked as nodes.
-var noise = set(`as asc inner outer cross distinct offset limit desc null true false straight_join join union all select from where group by
-	having order and or not in is like between regexp rlike div mod on using case when then else end exists interval dual left right natural
-	sql_no_cache sql_cache use ignore force index with rollup extract timestamp date integer binary for update lock share mode convert cast
-	substr substring current_timestamp localtime localtimestamp current_date`)
+var noise = set(`as asc inner outer cross distinct distinctrow offset limit desc null unknown straight_join join
+	union all select from where group by having order and or not in is like between regexp rlike div mod on using case
+	when then else end exists interval dual left right sql_no_cache sql_cache index with rollup integer for update lock
+	share mode character`)
 
 // missing compares the names and constants of a text with those of the parser's tree, and returns one that was lost.
-func missing(tokens []token, printed string) string {
-	count := map[string]int{}
-	content := func(t token) (string, bool) {
+func missing(tokens []token, tree ast.Node) string {
+	var b strings.Builder
+	flags := format.DefaultRestoreFlags | format.RestoreStringEscapeBackslash | format.RestoreStringWithoutCharset
+	if err := tree.Restore(format.NewRestoreCtx(flags, &b)); err != nil {
+		return "what MySQL's grammar does not print"
+	}
+	count := map[token]int{}
+	content := func(t token) (token, bool) {
+		word := strings.ToLower(t.value)
 		switch t.kind {
 		case tokenWord, tokenName:
-			low := strings.ToLower(t.value)
-			return low, !noise[low] && low != rollup
-		case tokenString, tokenNumber, tokenParam:
-			return t.value, true
+			if population := populations[word]; population != "" {
+				word = population
+			}
+			return token{kind: tokenWord, value: word}, t.kind == tokenName || !noise[word]
+		case tokenNumber:
+			f, _ := strconv.ParseFloat(t.value, 64)
+			return token{kind: tokenNumber, value: strconv.FormatFloat(f, 'g', -1, 64)}, true
+		case tokenString:
+			return token{kind: tokenString, value: t.value}, true
+		case tokenParam:
+			return token{kind: tokenParam}, true
 		}
-		return "", false
+		return token{}, false
 	}
-	lex := lexer{text: printed, binds: true}
-	for {
+	for lex := (lexer{text: b.String(), printed: true}); ; {
 		t, refusal := lex.next()
 		if refusal != nil || t.kind == tokenEnd {
 			break
@@ -250,45 +255,18 @@ func missing(tokens []token, printed string) string {
 		}
 	}
 	for _, t := range tokens {
-		if c, ok := content(t); ok {
+		c, ok := content(t)
+		if t.kind == tokenString && count[c] == 0 { // an alias, which is printed as a name: COUNT(*) 'all of them'
+			c = token{kind: tokenWord, value: strings.ToLower(t.value)}
+		}
+		if ok {
 			if count[c]--; count[c] < 0 {
-				return c
+				return t.value
 			}
 		}
 	}
 	return ""
 }
-
-// labels are the texts of the items of the first SELECT, which MySQL takes for the names of columns without an alias.
-func labels(text string, tokens []token) []string {
-	i := 0
-	for i < len(tokens) && !tokens[i].is("select") {
-		i++
-	}
-	for i++; i < len(tokens) && (tokens[i].is("distinct") || tokens[i].is("sql_no_cache") || tokens[i].is("sql_cache") || tokens[i].is("straight_join")); i++ {
-	}
-	var out []string
-	from, depth := i, 0
-	for ; ; i++ {
-		end := i >= len(tokens) || depth == 0 && (tokens[i].sign(")") || endsItems[strings.ToLower(tokens[i].value)] && tokens[i].kind == tokenWord)
-		if end || depth == 0 && tokens[i].sign(",") {
-			if i > from {
-				out = append(out, text[tokens[from].from:tokens[i-1].to])
-			}
-			if from = i + 1; end {
-				return out
-			}
-			continue
-		}
-		if tokens[i].sign("(") {
-			depth++
-		} else if tokens[i].sign(")") {
-			depth--
-		}
-	}
-}
-
-var endsItems = set("from where group having order limit union for lock")
 
 func set(words string) map[string]bool {
 	out := map[string]bool{}

@@ -10,6 +10,8 @@ import (
 func textual(name string, args []value) (value, bool) {
 	str := func(i int) value { return asText(args[i], strings.ToUpper(name)) }
 	switch {
+	case name == "substr" || name == "substring" || name == "mid":
+		return substringOf(args), true
 	case (name == "concat" || name == "concat_ws") && len(args) > 0:
 		return concatenated(name, args), true
 	case len(args) == 1:

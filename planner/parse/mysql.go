@@ -49,7 +49,7 @@ func parseMySQL(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	word, at := mysql.First(text)
 	switch {
-	case word == "select" || word == "(":
+	case word == "select" || word == "with" || word == "(":
 		return translate(text, "", text, "", d)
 	case word == "explain":
 		query := mysql.Query(text)
@@ -59,8 +59,9 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 		return translatePart(text, text[at:query], query, len(text), d)
 	case isHolder(word):
 		return parseHolder(text, word, d)
-	case word == "with" || word == "values" || word == "table":
-		return nil, mysqlConstruct.At(at, strings.ToUpper(word)).Hinting("Write sub-queries in FROM, or write the statement for PostgreSQL: RESET dp.dialect.")
+	case word == "values" || word == "table":
+		return nil, mysqlConstruct.At(at, strings.ToUpper(word)).
+			Hinting("Write SELECT, or write the statement for PostgreSQL: RESET dp.dialect.")
 	}
 	statements, refusal := Parse(text)
 	if refusal != nil || len(statements) != 1 || isSessionVerb(word) {

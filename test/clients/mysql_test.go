@@ -57,6 +57,9 @@ func TestMySQLSession(t *testing.T) {
 		{"EXECUTE p (700)", "[[0 it's]]"},
 		{"PREPARE n AS SELECT COUNT(*) > 500 AS enough FROM people WHERE NOTE = 'N1' OR age > 3; EXECUTE n; DEALLOCATE n", "[[1]]"},
 		{"SELECT COUNT(*) > 500 AS enough FROM people WHERE NOTE = 'N1' OR age > 3", "[[1]]"},
+		{"BEGIN; DECLARE c CURSOR WITH HOLD FOR WITH t AS (SELECT 7/2 AS `q`) SELECT q FROM t; " +
+			"COMMIT; FETCH 1 FROM c; CLOSE c", "[[3.5000]]"},
+		{"PREPARE w AS WITH t AS (SELECT 7 DIV 2 AS a) SELECT a + $1 FROM t; EXECUTE w (4)", "[[7]]"},
 		{"PREPARE p FROM 'SELECT 1'", "error"},
 		{"DELETE FROM people", "error"},
 	} {
@@ -66,6 +69,11 @@ func TestMySQLSession(t *testing.T) {
 	}
 	if got := copied(t, w, "COPY (SELECT 7/2 AS `Q`, CONCAT('a', NULL), \"it's\") TO STDOUT (FORMAT csv, HEADER)"); got != "Q,\"CONCAT('a', NULL)\",it's\n3.5000,,it's\n" {
 		t.Errorf("COPY: %q", got)
+	}
+	with := "COPY (WITH t AS (SELECT 1 AS a UNION ALL SELECT 2) " +
+		"SELECT a, ROW_NUMBER() OVER (ORDER BY a DESC) AS n FROM t ORDER BY a) TO STDOUT"
+	if got := copied(t, w, with); got != "1\t2\n2\t1\n" {
+		t.Errorf("COPY of WITH: %q", got)
 	}
 	account := p.Connect("alice", "lab")
 	spent := account.Spent()
@@ -101,6 +109,18 @@ func TestMySQLAnswers(t *testing.T) {
 			"SELECT CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END, round(avg(income), 4), round(count(*)::numeric / 7, 4) FROM people GROUP BY 1 ORDER BY 1", "g|AVG(income)|COUNT(*) / 7"},
 		{"SELECT kind, SUM(minutes) FROM visits v JOIN people p USING (person_id) WHERE p.sex = 'male' GROUP BY kind ORDER BY kind",
 			"SELECT kind, sum(minutes) FROM visits v JOIN people p USING (person_id) WHERE p.sex = 'Male' GROUP BY kind ORDER BY kind NULLS FIRST", "kind|SUM(minutes)"},
+		{"WITH t AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex), u (total) AS (SELECT SUM(n) FROM t) " +
+			"SELECT sex, 100 * n / total AS share FROM t, u ORDER BY n DESC",
+			"WITH t AS (SELECT sex, count(*) AS n FROM people GROUP BY sex), u (total) AS (SELECT sum(n) FROM t) " +
+				"SELECT sex, round((100 * n)::numeric / nullif(total, 0), 4) FROM t, u ORDER BY n DESC NULLS LAST",
+			"sex|share"},
+		{"SELECT YEAR(hired) y, COUNT(*) n, RANK() OVER (ORDER BY COUNT(*) DESC) r, LAG(COUNT(*)) OVER w, " +
+			"SUM(COUNT(*)) OVER (w ROWS UNBOUNDED PRECEDING) FROM people GROUP BY y " +
+			"WINDOW w AS (ORDER BY YEAR(hired)) ORDER BY y",
+			"SELECT extract(year FROM hired)::int y, count(*), rank() OVER (ORDER BY count(*) DESC NULLS LAST), " +
+				"lag(count(*)) OVER w, sum(count(*)) OVER (w ROWS UNBOUNDED PRECEDING) FROM people GROUP BY 1 " +
+				"WINDOW w AS (ORDER BY extract(year FROM hired)::int NULLS FIRST) ORDER BY 1 NULLS FIRST",
+			"y|n|r|LAG(COUNT(*)) OVER w"},
 		{"SELECT sex, SUM(2) FROM people GROUP BY sex ORDER BY sex", "SELECT sex, sum(2) FROM people GROUP BY sex ORDER BY sex NULLS FIRST", "sex|SUM(2)"},
 	} {
 		a, b := m.Ask(c.mysql), w.Ask(c.postgres)
