@@ -88,7 +88,8 @@ func (p *pace) told() pipeline.Pace {
 	return pipeline.Pace{ReadsRows: func() { p.reads.Store(true) }, AwaitGrid: p.awaitGrid}
 }
 
-// onGrid is a context that ends as its parent does, on the next point of the grid.
+// onGrid is a context that ends as its parent does, on the next point of the grid. On one it tells no deadline: how much
+// time is left when rows have been read is for nobody to decide by.
 func (p *pace) onGrid(parent context.Context) (context.Context, func()) {
 	ctx := pipeline.WithPace(parent, p.told())
 	if p.grid == 0 {

@@ -37,14 +37,19 @@ func TestHoldWaitsForTheGrid(t *testing.T) {
 	}
 }
 
-// TestWaitsEndOnTheGrid: a client's own limit ends a wait on the grid alone, whatever moment she names, with its cause;
-// the end of the server does not wait for the grid.
+// TestWaitsEndOnTheGrid: a client's own limit ends a wait on the grid alone, whatever moment she names, with its cause,
+// and nobody is told of it before; the end of the server does not wait for the grid.
 func TestWaitsEndOnTheGrid(t *testing.T) {
 	stop := make(chan struct{})
 	p := newPace(policy.Timing{Grid: 30 * time.Millisecond}, stop)
-	parent, cancel := context.WithCancelCause(t.Context())
+	limited, done := context.WithTimeout(t.Context(), time.Hour)
+	defer done()
+	parent, cancel := context.WithCancelCause(limited)
 	ctx, release := p.onGrid(parent)
 	defer release()
+	if _, told := ctx.Deadline(); told {
+		t.Error("a statement on the grid is told its deadline")
+	}
 	cancel(errCanceled)
 	<-ctx.Done()
 	if took := time.Since(p.begun); took < p.grid {

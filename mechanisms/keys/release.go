@@ -13,8 +13,9 @@ import (
 // number reaches the threshold, with that number.
 //
 // Claim: a δ-approximate ε-DP mechanism (Truncated made with ε) or a δ-approximate ρ-zCDP one (Gaussian, and Truncated
-// made with ρ), for the cost that New was given. That is: for neighbours D, D' there are P', Q' with M(D) = (1−δ)P' + δR, M(D') = (1−δ)Q' + δS and
-// P', Q' within ε, or ρ, of each other. It implies (ε, δ)-DP: M(D)(O) ≤ (1−δ)e^ε Q'(O) + δ ≤ e^ε M(D')(O) + δ.
+// made with ρ), for the cost that New was given. That is: for neighbours D, D' there are P', Q' with M(D) = (1−δ)P' +
+// δR, M(D') = (1−δ)Q' + δS and P', Q' within ε, or ρ, of each other. It implies (ε, δ)-DP: M(D)(O) ≤ (1−δ)e^ε Q'(O) + δ
+// ≤ e^ε M(D')(O) + δ.
 // Neighbours: add-remove and replace-one of a unit with at most k keys.
 // Sensitivity: a unit is counted once a key, so it moves m counts by 1: m = k, or 2k under replace-one.
 // Theorem: approximate zCDP, Bun and Steinke 2016, section 8; thresholds, Korolova et al. 2009; the exact noises as in

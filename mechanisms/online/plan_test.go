@@ -93,6 +93,39 @@ func TestPlansCostNoMore(t *testing.T) {
 	}
 }
 
+// TestPlansStay: sessions that were saved go on by the plan that is made of their Spec now. Were it another than at
+// their opening, updates before and after might together cost more than was charged. The figures are version 0.2.0's.
+func TestPlansStay(t *testing.T) {
+	one := privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}
+	four := privacy.Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}
+	pure, concentrated := privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}, privacy.Cost{Rho: privacy.PicoRho(5e11)}
+	for _, c := range []struct {
+		spec      Spec
+		cost      privacy.Cost
+		split     split
+		threshold int64
+	}{
+		{Spec{Contribution: one, Spare: 50_000, Accountant: privacy.Pure}, pure, micros(20_086, 29_364, 10_978), 748},
+		{Spec{Contribution: four, Median: true, Accountant: privacy.Pure}, pure, micros(20_086, 29_364, 10_978), 2991},
+		{Spec{Contribution: one, Spare: 50_000, Accountant: privacy.ZCDP}, concentrated, split{threshold: privacy.MicroEpsilon(90_323),
+			comparison: privacy.MicroEpsilon(132_042), answerRho: privacy.PicoRho(276_489_727)}, 166},
+		{Spec{Contribution: four, Median: true, Accountant: privacy.ZCDP}, concentrated, split{threshold: privacy.MicroEpsilon(90_323),
+			comparison: privacy.MicroEpsilon(132_042), answerRho: privacy.PicoRho(276_489_727)}, 665},
+	} {
+		c.spec.Cells, c.spec.Rows, c.spec.Updates, c.spec.Restarts = 100, 50_000, 20, 19
+		p, err := NewPlan(c.spec, c.cost, .001)
+		if err != nil || p.split != c.split || p.threshold != c.threshold {
+			t.Errorf("%+v: %+v from %d on (%v), was %+v from %d on", c.spec, p.split, p.threshold, err, c.split, c.threshold)
+		}
+	}
+	b, err := LeastBasic(BasicSpec{Cells: 2, Rows: 1_000_000, Queries: 100, Hard: 20, Cost: privacy.Cost{
+		Epsilon: privacy.MicroEpsilon(1e6), Delta: privacy.AttoDelta(1e12)}, Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}})
+	if got, want := [...]int64{int64(b.spec.Size), b.spec.Width, b.bad, b.moves, b.gamma, b.last},
+		[...]int64{255, 458_733, 177, 2_396_848, 5_513_876_296, 29}; err != nil || got != want {
+		t.Errorf("the median mechanism: %d (%v), was %d", got, err, want)
+	}
+}
+
 // TestCostsAreTheProofs writes the proof's sums out for splits of choice.
 func TestCostsAreTheProofs(t *testing.T) {
 	p := handmade(t, 7, 5, 100, micros(300_000, 20_000, 10_000))

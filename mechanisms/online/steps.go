@@ -27,7 +27,7 @@ func (s State) Step(before State) ([]byte, error) {
 	return nil, errors.New("the states are not one step apart")
 }
 
-// Replay adds up the steps of a session.
+// Replay adds up the steps of a session. The plan is made of the Spec that was saved with them: steps do not name one.
 func Replay(p Plan, steps [][]byte) (State, error) {
 	if !p.valid {
 		return State{}, errUnplanned

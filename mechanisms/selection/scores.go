@@ -1,6 +1,6 @@
 // Package selection draws a candidate, or the best few, from a public list by private scores: exponential mechanism,
-// permute-and-flip, noisy max, and their kin for the top k. Scores are integers, linear in bounded counts, and every
-// draw is exact: uniform integers and coins of probability exp(−rational), no floating point.
+// permute-and-flip, and their kin for the top k. Scores are integers, linear in bounded counts, and every draw is exact:
+// uniform integers and coins of probability exp(−rational), no floating point.
 package selection
 
 import (

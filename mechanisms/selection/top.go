@@ -133,13 +133,13 @@ func (t Top) binned(c privacy.Contribution, cost privacy.Cost) (Top, error) {
 
 // Select opens the sealed cells and returns the numbers of the drawn candidates, best first.
 //
-// Claim: ε-DP, or ρ-zCDP, for the cost that NewTop was given. Neighbours and sensitivity: those of the contribution; see Scores.Spread. Theorem and proof:
-// Gumbel and Peeling are k draws as in Mechanism.Select, each from a list that the ones before decide: adaptive
-// composition, and a sublist's spread is no larger. Bins: a unit has at most R rows in disjoint cells, together and at
-// most P in one, so neighbours' counts are at most R apart in L1 and √(P·R) in L2 (Σa² ≤ P·Σa); twice, and √2 times,
-// under replace-one, where the two units' rows are vectors a, b ≥ 0 with |a−b|² ≤ |a|²+|b|². Discrete Laplace noise of
-// scale L1/ε, discrete Gaussian noise of σ² = L2²/2ρ on all counts is ε-DP, ρ-zCDP; the order of the noisy counts is
-// post-processing. Nothing depends on k. Limits: as Mechanism.Select.
+// Claim: ε-DP, or ρ-zCDP, for the cost that NewTop was given. Neighbours and sensitivity: those of the contribution;
+// see Scores.Spread. Theorem and proof: Gumbel and Peeling are k draws as in Mechanism.Select, each from a list that
+// the ones before decide: adaptive composition, and a sublist's spread is no larger. Bins: a unit has at most R rows in
+// disjoint cells, together and at most P in one, so neighbours' counts are at most R apart in L1 and √(P·R) in L2 (Σa²
+// ≤ P·Σa); twice, and √2 times, under replace-one, where the two units' rows are vectors a, b ≥ 0 with |a−b|² ≤
+// |a|²+|b|². Discrete Laplace noise of scale L1/ε, discrete Gaussian noise of σ² = L2²/2ρ on all counts is ε-DP,
+// ρ-zCDP; the order of the noisy counts is post-processing. Nothing depends on k. Limits: as Mechanism.Select.
 func (t Top) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[[]int], error) {
 	var none privacy.Released[[]int]
 	switch {

@@ -54,3 +54,30 @@ func TestThresholdsAreDrawnAnewUnderRho(t *testing.T) {
 		}
 	}
 }
+
+// TestNoiseStays: runs that were saved go on by the noise that is made of their Spec now. Were it other than at their
+// opening, positives before and after might together cost more than was charged. The figures are version 0.2.0's.
+func TestNoiseStays(t *testing.T) {
+	for _, c := range []struct {
+		spec                  Spec
+		threshold, comparison [2]int64 // scales
+		offset                int64
+	}{
+		{Spec{Positives: 5, Restarts: 1, Sensitivity: 7, Monotone: true, Cost: epsilon(1e6)},
+			[2]int64{7e9, 175_931_467}, [2]int64{175e8, 324_068_533}, 14},
+		{Spec{Positives: 5, Restarts: 1, Sensitivity: 7, Cost: epsilon(1e6)},
+			[2]int64{7e9, 127_420_423}, [2]int64{35e9, 372_579_577}, 39},
+		{Spec{Positives: 5, Sensitivity: 7, Monotone: true, Cost: rho(5e11)},
+			[2]int64{35e8, 111_803_399}, [2]int64{7e9, 223_606_797}, 0},
+		{Spec{Positives: 5, Sensitivity: 7, Cost: rho(5e11)},
+			[2]int64{5e8, 12_345_913}, [2]int64{14e9, 274_370_813}, 11},
+	} {
+		m := made(t, c.spec)
+		threshold, err := noise.New(noise.Laplace, c.threshold[0], c.threshold[1])
+		comparison, failed := noise.New(noise.Laplace, c.comparison[0], c.comparison[1])
+		if err != nil || failed != nil || m.threshold != threshold || m.comparison != comparison || m.offset != c.offset {
+			t.Errorf("%+v: %+v, %+v and %d, was %+v, %+v and %d", c.spec, m.threshold, m.comparison, m.offset, threshold,
+				comparison, c.offset)
+		}
+	}
+}

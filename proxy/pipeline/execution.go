@@ -21,6 +21,7 @@ import (
 type execution struct {
 	*Session
 	begun    time.Time
+	going    bool   // what is answered first may have been charged, or read: see hurried
 	text     string // of the statement, for the operator; empty means it is none
 	prior    prior
 	since    int64 // the first number of a release that it was not planned by; 0 means that is not known

@@ -60,11 +60,14 @@ func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) er
 	return errPlanAnew
 }
 
-// hurried refuses a statement of which nothing is charged yet where its deadline leaves less time for the rest, which is
-// planned anew, than it took to plan the whole. Of rows the time tells nothing: none has been read.
+// hurried refuses a statement where its deadline leaves less time for the rest, which is planned anew, than has passed
+// until it was planned as a whole. It is asked before anything is charged and any row is read, once: what is read first
+// may be free, a session that goes on or a run of alarms, which takes updates or positives, and how long that took is
+// not to decide a refusal. On a grid (Policy.Server.Timing) a statement is told no deadline, and none is refused.
 func (x *execution) hurried(ctx context.Context) *refuse.Refusal {
 	end, bound := ctx.Deadline()
-	if !bound || !x.prior.cost.IsZero() || time.Until(end) > time.Since(x.begun) {
+	if !bound || x.going || time.Until(end) > time.Since(x.begun) {
+		x.going = true
 		return nil
 	}
 	return refuse.Invalid("57014", "canceling statement: planning it took half of the time that statement_timeout gives it, "+
