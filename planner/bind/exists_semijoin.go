@@ -191,14 +191,18 @@ func (b *noting) Known(r *Rows, k *linear.Key, pos int) *semantics.Expr {
 	return semantics.ColumnExpr(r.mark(&derived.Marked{Other: t}, []equation{{k.At, k.At}}), policy.Bool, -1, pos)
 }
 
-// unmarked is the table that has the rows and the keys of one to which marks were added, these at the same positions.
+// unmarked is the table that has the rows and the keys of one to which marks and what follows from a row alone were
+// added, these at the same positions.
 func unmarked(t *policy.Table) *policy.Table {
 	for {
-		m, marked := t.Derived.(*derived.Marked)
-		if !marked {
+		of := derived.Widened(t)
+		if m, marked := t.Derived.(*derived.Marked); marked {
+			of = m.From
+		}
+		if of == nil {
 			return t
 		}
-		t = m.From
+		t = of
 	}
 }
 
