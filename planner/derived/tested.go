@@ -87,15 +87,18 @@ func (d *Tested) columns() (list []*policy.Column) {
 
 // name is how the column is shown: customer.balance > 21.43, or, of what is no single comparison, by a digest of it.
 func (d *Tested) name() string {
-	of := d.columns()[0]
+	of, what := d.columns()[0], ""
+	if len(d.Arms) == 1 {
+		if c, ok := d.Arms[0].(predicate.Compare); ok {
+			of, what = c.Column, " "+c.Op+" "+predicate.Text(predicate.CanonicalValue(c.Value))
+		}
+	}
 	name := of.Name
 	if of.Table != nil && of.Table.Derived == nil { // as derived tables name what they take over
 		name = of.Table.Name + "." + name
 	}
-	if len(d.Arms) == 1 {
-		if c, ok := d.Arms[0].(predicate.Compare); ok {
-			return name + " " + c.Op + " " + predicate.Text(predicate.CanonicalValue(c.Value))
-		}
+	if what != "" {
+		return name + what
 	}
 	sum := sha256.Sum256(d.encodeArms(nil))
 	return "conditions on " + name + " " + hex.EncodeToString(sum[:16])
