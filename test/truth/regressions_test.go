@@ -21,10 +21,13 @@ var regressions = []struct {
 		WHEN price < 99.99 THEN 12 END, count(*) FROM lineitem GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"shop", `SELECT refund > 20.2 AS k, refund > 20.2 OR NULL AS l, count(*) FROM returned GROUP BY GROUPING SETS ((1), (2))
 		HAVING count(*) > 0`, "kkc", ""},
-	{"shop", `SELECT CASE WHEN total > 20.25 AND EXISTS (SELECT 1 FROM lineitem l WHERE l.order_id = orders.order_id AND l.price > 70.7)
-		THEN 1 WHEN total < 100.1 THEN 3 END AS k, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
-	{"shop", `SELECT sum(CASE WHEN total > 20.25 AND EXISTS (SELECT 1 FROM lineitem l WHERE l.order_id = orders.order_id) THEN total ELSE 0 END),
-		sum(CASE WHEN total > 100.1 AND EXISTS (SELECT 1 FROM lineitem l WHERE l.order_id = orders.order_id) THEN 1 ELSE 2 END)
+	{"shop", `SELECT CASE WHEN total > 20.25 AND
+		EXISTS (SELECT 1 FROM lineitem l WHERE l.order_id = orders.order_id AND l.price > 70.7) THEN 1 WHEN total < 100.1 THEN 3 END AS k, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT
+		sum(CASE WHEN total > 20.25 AND
+			EXISTS (SELECT 1 FROM lineitem l WHERE l.order_id = orders.order_id) THEN total ELSE 0 END),
+		sum(CASE WHEN total > 100.1 AND
+			EXISTS (SELECT 1 FROM lineitem l WHERE l.order_id = orders.order_id) THEN 1 ELSE 2 END)
 		FROM orders`, "vv", ""},
 	{"shop", `SELECT balance > -99.9 OR NULL AS k, count(*) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"shop", `SELECT balance IN (21.43, 30.77, NULL) AS k, count(*) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
