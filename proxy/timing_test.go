@@ -38,7 +38,7 @@ func TestHoldWaitsForTheGrid(t *testing.T) {
 }
 
 // TestWaitsEndOnTheGrid: a client's own limit ends a wait on the grid alone, whatever moment she names, with its cause,
-// and nobody is told of it before; the end of the server does not wait for the grid.
+// and the context has no deadline before; the end of the server does not wait for the grid.
 func TestWaitsEndOnTheGrid(t *testing.T) {
 	stop := make(chan struct{})
 	p := newPace(policy.Timing{Grid: 30 * time.Millisecond}, stop)

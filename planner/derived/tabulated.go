@@ -193,8 +193,7 @@ func Widened(t *policy.Table) *policy.Table {
 	return nil
 }
 
-// extended is the table whose columns are the first of t, in the same order, or nil if
-// there is none.
+// extended returns the table whose columns are the first of t, in the same order, or nil if there is none.
 func extended(t *policy.Table) *policy.Table {
 	switch d := t.Derived.(type) {
 	case *Marked:

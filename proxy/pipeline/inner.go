@@ -63,7 +63,7 @@ func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) er
 // hurried refuses a statement where its deadline leaves less time for the rest, which is planned anew, than has passed
 // until it was planned as a whole. It is asked before anything is charged and any row is read, once: what is read first
 // may be free, a session that goes on or a run of alarms, which takes updates or positives, and how long that took is
-// not to decide a refusal. On a grid (Policy.Server.Timing) a statement is told no deadline, and none is refused.
+// not to decide a refusal. On a grid (Policy.Server.Timing) a statement has no deadline here, and none is refused.
 func (x *execution) hurried(ctx context.Context) *refuse.Refusal {
 	end, bound := ctx.Deadline()
 	if !bound || x.going || time.Until(end) > time.Since(x.begun) {

@@ -95,8 +95,8 @@ var standsFor = regexp.MustCompile(`\b[RS]\b`)
 
 // TestChargedIsAnswered asks drawn statements in two parts, of which the second depends on what is released of the
 // first: where anything is charged, there is an answer. A value that was released may make an operator fail, as it does
-// in plain SQL; that is told, with what is hers. Planning is bounded by its steps, whatever the machine does beside:
-// the time limit ends what hangs.
+// in plain SQL; the notice says so, and what she has bought. Planning is bounded by its steps, whatever the machine
+// does beside: the time limit ends what hangs.
 func TestChargedIsAnswered(t *testing.T) {
 	for i, of := range []struct {
 		engine, name string
