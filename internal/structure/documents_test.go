@@ -1,6 +1,7 @@
 package structure
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,13 +41,9 @@ func read(t *testing.T, suffix string, do func(path, text string)) {
 	}
 }
 
-// TestDocumentsLink: what a document links to is there, and the index names every decision.
+// TestDocumentsLink: what a document links to is there.
 func TestDocumentsLink(t *testing.T) {
-	index := ""
 	read(t, ".md", func(path, text string) {
-		if strings.HasSuffix(path, "docs/README.md") {
-			index = text
-		}
 		for _, m := range linked.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
 				continue
@@ -56,14 +53,36 @@ func TestDocumentsLink(t *testing.T) {
 			}
 		}
 	})
+}
+
+// superseded is a decision's status, its third line; a decision without one holds.
+var superseded = regexp.MustCompile(`^(S|In part s)(uperseded by) ADRs? (\d+( and \d+)*)`)
+
+// TestDecisionsAreListed: docs/README.md ends in the list of all decisions by number, each once, with its status.
+func TestDecisionsAreListed(t *testing.T) {
 	decisions, err := filepath.Glob("../../docs/adr/*.md")
 	if err != nil || len(decisions) == 0 {
 		t.Fatalf("no decisions: %v", err)
 	}
+	var want strings.Builder
 	for _, path := range decisions {
-		if !strings.Contains(index, "(adr/"+filepath.Base(path)+")") {
-			t.Errorf("docs/README.md does not name %s", filepath.Base(path))
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		lines := strings.SplitN(string(text), "\n", 4)
+		title := strings.TrimPrefix(lines[0], "# ")
+		if m := superseded.FindStringSubmatch(lines[2]); m != nil {
+			title += " (" + strings.ToLower(m[1]) + m[2] + " " + m[3] + ")"
+		}
+		fmt.Fprintf(&want, "- [%s](adr/%s)\n", title, filepath.Base(path))
+	}
+	index, err := os.ReadFile("../../docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, got, _ := strings.Cut(string(index), "## Decisions\n"); !strings.HasSuffix(got, "\n\n"+want.String()) {
+		t.Errorf("docs/README.md lists the decisions otherwise than as\n%s", want.String())
 	}
 }
 
