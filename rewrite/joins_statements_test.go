@@ -162,8 +162,8 @@ var joinStatements = []string{
 	"SELECT k, count(*) FROM (SELECT DISTINCT who, extract(week FROM day)::int AS k FROM visits) v GROUP BY 1",
 	"SELECT k, count(*) FROM (SELECT DISTINCT who, extract(month FROM day)::int AS k FROM visits) v GROUP BY 1",
 	"SELECT k, count(*) FROM (SELECT DISTINCT who, extract(dow FROM day)::int AS k FROM visits) v GROUP BY 1",
-	"SELECT k, count(*) FROM (SELECT DISTINCT who, part - (part + 7) % 20 AS k FROM buys) v GROUP BY 1",
-	"SELECT k, count(*) FROM (SELECT DISTINCT who, part - maker - (part - maker) % 9 AS k FROM buys) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, part - (part + 8) % 3 AS k FROM buys) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, part - maker - (part - maker + 12) % 5 AS k FROM buys) v GROUP BY 1",
 	"SELECT part - maker - (part - maker) % 9 AS k, count(*) FROM buys GROUP BY 1",
 	"SELECT part - maker - (part - maker + 4) % 7 AS k, count(*) FROM buys WHERE maker - part < 600 GROUP BY 1",
 	// comparisons of columns that the database makes
