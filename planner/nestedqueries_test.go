@@ -2,11 +2,15 @@ package planner
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
@@ -76,5 +80,65 @@ func TestNestedSubqueriesAreWalkedOnce(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTablesInOneAnother: derived tables that stand in one another, or are named twice on each level, are planned in
+// memory that grows with their number, or refused by counted work: what is in 2^d places is neither gone through nor
+// written 2^d times.
+func TestTablesInOneAnother(t *testing.T) {
+	const visits, days = "SELECT person_id, referral, day FROM visits", "SELECT person_id, day FROM visits"
+	for _, s := range []struct {
+		name, first, level, last string
+		depth                    int
+		refused                  bool
+		most                     uint64 // MiB that planning allocates
+	}{
+		{"DISTINCT", visits, "SELECT DISTINCT person_id, referral, day FROM %s", "SELECT count(*) FROM %s", 18, false, 200},
+		{"counts beside", visits, "SELECT person_id, referral, day, (SELECT count(*) FROM visits w WHERE w.person_id = v.person_id) AS n FROM %s v", "SELECT count(*) FROM %s", 20, false, 200},
+		{"EXISTS", visits, "SELECT * FROM %s v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.person_id = v.person_id AND w.ward = 'A')", "SELECT count(*) FROM %s", 20, false, 200},
+		{"windows", visits, "SELECT person_id, referral, lag(day) OVER (PARTITION BY person_id ORDER BY day) AS day FROM %s", "SELECT count(*) FROM %s", 20, false, 200},
+		{"groups", visits, "SELECT person_id, referral, max(day) AS day FROM %s GROUP BY 1, 2", "SELECT count(*) FROM %s", 18, false, 200},
+		{"UNION ALL", visits, "SELECT person_id, referral, day FROM %s UNION ALL SELECT person_id, referral, day FROM visits WHERE ward = 'B'", "SELECT count(*) FROM %s", 20, false, 200},
+		{"EXCEPT", visits, "SELECT person_id, referral, day FROM %s EXCEPT SELECT person_id, referral, day FROM visits WHERE ward = 'B'", "SELECT count(*) FROM %s", 20, false, 200},
+		{"EXISTS, twice", days, "SELECT * FROM %[1]s x WHERE EXISTS (SELECT 1 FROM %[1]s y WHERE y.person_id = x.person_id AND y.day > '2025-03-03')", "SELECT count(*) FROM %s", 7, false, 60},
+		{"EXISTS, twice, deep", days, "SELECT * FROM %[1]s x WHERE EXISTS (SELECT 1 FROM %[1]s y WHERE y.person_id = x.person_id AND y.day > '2025-03-03')", "SELECT count(*) FROM %s", 16, true, 400},
+		{"UNION ALL, twice", days, "SELECT * FROM %[1]s UNION ALL SELECT * FROM %[1]s", "SELECT count(*) FROM %s", 16, true, 400},
+		{"JOIN, twice", "SELECT person_id, max(day) AS day FROM visits GROUP BY 1", "SELECT x.person_id, y.day FROM %[1]s x JOIN %[1]s y USING (person_id)", "SELECT count(*) FROM %s", 13, true, 600},
+		{"released counts, twice", "SELECT ward AS k, count(*) AS n FROM visits GROUP BY 1", "SELECT x.k, x.n + y.n AS n FROM %[1]s x JOIN %[1]s y USING (k)", "SELECT * FROM %s", 20, true, 600},
+		{"a column read twice", "SELECT person_id, active AS k FROM people", "SELECT person_id, k AND (k OR person_id IS NULL) AS k FROM %s", "SELECT k, count(*) FROM %s GROUP BY 1", 22, true, 400},
+		{"CASE of what it tests", "SELECT person_id, age AS k FROM people", "SELECT DISTINCT person_id, CASE WHEN k > 3 THEN k ELSE 0 END AS k FROM %s", "SELECT k, count(*) FROM %s GROUP BY 1", 20, true, 400},
+		{"a text beside itself", "SELECT person_id, sex AS k FROM people", "SELECT person_id, k || k AS k FROM %s", "SELECT k, count(*) FROM %s GROUP BY 1", 22, true, 400},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			plan := func(first string) (*plans.Plan, *refuse.Refusal) {
+				text := "WITH t0 AS (" + first + ")"
+				for i := range s.depth {
+					named := fmt.Sprintf("t%d", i)
+					text += fmt.Sprintf(", t%d AS (%s)", i+1, strings.NewReplacer("%s", named, "%[1]s", named).Replace(s.level))
+				}
+				return planned(t, testContext(t, testPolicy(t)), text+" "+fmt.Sprintf(s.last, fmt.Sprintf("t%d", s.depth)))
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			p, refusal := plan(s.first)
+			runtime.ReadMemStats(&after)
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > s.most {
+				t.Errorf("planning %d levels allocates %d MiB, may %d", s.depth, took, s.most)
+			}
+			if s.refused {
+				if refusal == nil || refusal.SQLState != "54000" {
+					t.Errorf("%d levels are not refused as too much work: %v", s.depth, refusal)
+				}
+				return
+			}
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			other, refusal := plan(s.first + " WHERE ward = 'C'")
+			if refusal != nil || other.Measures[0].Digest == p.Measures[0].Digest {
+				t.Errorf("of other rows: %v, the same digest", refusal)
+			}
+		})
 	}
 }

@@ -16,11 +16,26 @@ const RowOrder = "hash 1"
 // and rows are bounded by their contents). Two tables with the same meaning have equal fingerprints, whatever the
 // order, comments or spelling of the file; any change of meaning changes it. Measures carry it in their digests, so
 // that a release is never read again with a new meaning (privacy rule 3).
-func (t *Table) Fingerprint() []byte {
+func (t *Table) Fingerprint() []byte { return Fingerprints{}.Of(t) }
+
+// Fingerprints are those of a table and of what it is made of. A table that several are made of is described once: of a
+// query that names another twice, and is named twice, thirty deep, it would be 2^30 times.
+type Fingerprints map[*Table][]byte
+
+// Of returns a table's.
+func (f Fingerprints) Of(t *Table) []byte {
+	if _, known := f[t]; !known {
+		f[t] = t.describe(f)
+	}
+	return f[t]
+}
+
+// describe writes it.
+func (t *Table) describe(f Fingerprints) []byte {
 	var m meaning
 	m.line("table", "1")
 	if t.Derived != nil {
-		m.line("derived", string(t.Derived.Meaning()))
+		m.line("derived", string(t.Derived.Meaning(f)))
 	} else if t.View.Text != "" {
 		m.line("view", t.View.Text, fmt.Sprint(t.View.Trusted))
 	} else if t.File != "" {
@@ -49,7 +64,7 @@ func (t *Table) Fingerprint() []byte {
 		m.line("appends", t.Appends.Column.Name) // of a unit's rows the first by date stay
 	}
 	if t.Via != nil {
-		m.line("via", t.Via.Column, t.Via.Key, string(t.Via.Table.Fingerprint()))
+		m.line("via", t.Via.Column, t.Via.Key, string(f.Of(t.Via.Table)))
 	}
 	for _, k := range t.sortedKeys() {
 		words := []string{"key", k.Source, k.Type.Format(k.Typmod)}

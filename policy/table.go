@@ -35,6 +35,7 @@ type Table struct {
 	Sessions       []*Release // online releases
 	Synthetics     []*Release // synthetic releases
 	Derived        Derivation // nil: a table of the policy
+	Places         int        // of a derived table: in how many places below it tables stand, each counted where it stands
 	Opened         bool       // made by With, for one statement
 }
 
@@ -51,7 +52,7 @@ type Via struct {
 // derived tables, package rewrite writes them.
 type Derivation interface {
 	Inputs() []*Table
-	Meaning() []byte // canonical: what the rows are, the inputs' fingerprints included
+	Meaning(Fingerprints) []byte // canonical: what the rows are, the inputs' fingerprints included
 }
 
 // View is a SELECT that the owner gave as source (docs/adr/0019). Trusted: it is sent as she wrote it, and what it

@@ -160,10 +160,15 @@ func (b *Binder) FromRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refu
 			return nil, refusal
 		}
 	}
+	b.Env.Work.Step(found.Table.Places * perPlace)
 	out := *found
 	out.scope = scope
 	return &out, nil
 }
+
+// perPlace is what the places of a table's inputs take of Work, each: they are gone through to bound, name and write its
+// rows. A WITH query that is named twice stands in two, and thirty of them, one in the other, in 2^30.
+const perPlace = 1 << 12
 
 func (b *Binder) itemRows(n *pg.Node, scope *Scope) (*Rows, *refuse.Refusal) {
 	switch v := n.GetNode().(type) {

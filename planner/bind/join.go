@@ -99,6 +99,14 @@ func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *Scope) (*R
 	return out.aliased(j.Alias)
 }
 
+// paired is derived.NewPaired as planning's work: the name of each column is compared with those of the others. Of a
+// query that names another twice, and is named twice, each has as many columns as the two.
+func (b *Binder) paired(p *derived.Paired) *policy.Table {
+	n := len(p.Left.Columns) + len(p.Left.Keys) + len(p.Right.Columns) + len(p.Right.Keys)
+	b.Env.Work.Step(n * n)
+	return derived.NewPaired(p)
+}
+
 // pair joins private rows with private rows, along their units.
 func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	for _, side := range []*Rows{left, right} {
@@ -149,7 +157,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		rest, onLeft, onRight = nil, nil, nil
 	}
 	p.Left, p.Right, p.On = left.Table, right.Table, equals(left.Table, right.Table, on)
-	t := derived.NewPaired(p)
+	t := b.paired(p)
 	if t == nil {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
 	}

@@ -44,8 +44,8 @@ type ComputedTerm = predicate.Term
 func (c *Computed) Inputs() []*policy.Table { return []*policy.Table{c.From} }
 
 // Meaning: see Paired. The columns stand in the order of the statement, and mean the same in any.
-func (c *Computed) Meaning() []byte {
-	b := encodeInputs([]byte("computed"), c)
+func (c *Computed) Meaning(f policy.Fingerprints) []byte {
+	b := encodeInputs([]byte("computed"), c, f)
 	list := slices.Clone(c.Columns)
 	slices.SortFunc(list, func(a, b ComputedColumn) int { return strings.Compare(a.name(), b.name()) })
 	b = binary.AppendUvarint(b, uint64(len(list)))

@@ -11,6 +11,7 @@
 package derived
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -101,12 +102,12 @@ func (m *Marked) Inputs() []*policy.Table  { return []*policy.Table{m.From, m.Ot
 func (u *PerUnit) Inputs() []*policy.Table { return []*policy.Table{u.From} }
 
 // Meaning is canonical, as are those below: names of inputs' columns, predicates in their canonical order.
-func (p *Paired) Meaning() []byte {
-	b := encodeInputs([]byte("paired"), p)
+func (p *Paired) Meaning(f policy.Fingerprints) []byte {
+	b := encodeInputs([]byte("paired"), p, f)
 	b = EncodeEquals(b, p.On)
 	b = predicate.Encode(predicate.Encode(b, p.Where), p.Only)
 	for _, u := range p.Unique { // of rows that share a key one is taken
-		b = predicate.EncodeText(append(b, 'u'), string(u.Table.Fingerprint()))
+		b = predicate.EncodeText(append(b, 'u'), string(f.Of(u.Table)))
 		for _, k := range u.Keys {
 			b = predicate.EncodeText(b, k.Source)
 		}
@@ -118,13 +119,13 @@ func (p *Paired) Meaning() []byte {
 }
 
 // Meaning: see Paired.
-func (m *Marked) Meaning() []byte {
-	return predicate.Encode(EncodeEquals(encodeInputs([]byte("marked"), m), m.On), m.Where)
+func (m *Marked) Meaning(f policy.Fingerprints) []byte {
+	return predicate.Encode(EncodeEquals(encodeInputs([]byte("marked"), m, f), m.On), m.Where)
 }
 
 // Meaning: see Paired.
-func (u *PerUnit) Meaning() []byte {
-	b := predicate.Encode(encodeInputs([]byte("unit"), u), u.Where)
+func (u *PerUnit) Meaning(f policy.Fingerprints) []byte {
+	b := predicate.Encode(encodeInputs([]byte("unit"), u, f), u.Where)
 	b = binary.AppendUvarint(b, uint64(len(u.Keys)))
 	for _, k := range u.Keys {
 		b = encodeRuns(predicate.EncodeText(b, k.Column.Name), k.First)
@@ -153,12 +154,22 @@ func (u *PerUnit) Meaning() []byte {
 	return b
 }
 
-func encodeInputs(b []byte, d policy.Derivation) []byte {
+func encodeInputs(b []byte, d policy.Derivation, f policy.Fingerprints) []byte {
 	for _, t := range d.Inputs() {
-		b = predicate.EncodeText(b, string(t.Fingerprint()))
+		text := f.Of(t)
+		if t.Derived != nil && len(text) > longInput {
+			hash := sha256.Sum256(text)
+			text = append([]byte("sha256 "), hash[:]...)
+		}
+		b = predicate.EncodeText(b, string(text))
 	}
 	return b
 }
+
+// longInput is above how many bytes the fingerprint of a derived input is written by its hash. Each fingerprint quotes
+// those of its inputs, so that of tables in one another each was twice as long as the one before: 30 made a gigabyte.
+// Fingerprints begin with a quote, so none is such a hash. Those below stay as they are, and so do digests of releases.
+const longInput = 1 << 16
 
 // EncodeEquals writes which keys are equated.
 func EncodeEquals(b []byte, on []Equal) []byte {

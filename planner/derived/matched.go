@@ -33,8 +33,8 @@ func (m *Matched) Inputs() []*policy.Table { return []*policy.Table{m.From} }
 
 // Meaning is canonical: public rows are numbered in the order of their values, and what these are is in what is made of
 // them.
-func (m *Matched) Meaning() []byte {
-	b := encodeInputs([]byte("matched"), m)
+func (m *Matched) Meaning(f policy.Fingerprints) []byte {
+	b := encodeInputs([]byte("matched"), m, f)
 	b = binary.AppendUvarint(b, uint64(len(m.Args)))
 	for _, c := range m.Args {
 		b = predicate.EncodeText(b, c.Name)

@@ -21,8 +21,11 @@ func derivedName(inputs ...*policy.Table) string {
 
 // newDerived makes the table of a derivation; its columns are added by the caller.
 func newDerived(d policy.Derivation, rows int64) *policy.Table {
-	from := d.Inputs()[0]
-	return &policy.Table{Dataset: from.Dataset, Name: derivedName(d.Inputs()...), Schema: from.Schema, ExpectedRows: from.ExpectedRows, MaxRowsPerUnit: rows, Derived: d,
+	from, places := d.Inputs()[0], 1
+	for _, in := range d.Inputs() {
+		places = min(places+max(in.Places, 1), 1<<20)
+	}
+	return &policy.Table{Places: places, Dataset: from.Dataset, Name: derivedName(d.Inputs()...), Schema: from.Schema, ExpectedRows: from.ExpectedRows, MaxRowsPerUnit: rows, Derived: d,
 		Static: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static })}
 }
 

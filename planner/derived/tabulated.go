@@ -59,8 +59,8 @@ func (c TabulatedColumn) At(i int) policy.Value {
 func (d *Tabulated) Inputs() []*policy.Table { return []*policy.Table{d.From} }
 
 // Meaning: see Paired.
-func (d *Tabulated) Meaning() []byte {
-	b := encodeInputs([]byte("tabulated"), d)
+func (d *Tabulated) Meaning(f policy.Fingerprints) []byte {
+	b := encodeInputs([]byte("tabulated"), d, f)
 	b = binary.AppendUvarint(b, uint64(len(d.Args)))
 	for _, c := range d.Args {
 		b = predicate.EncodeText(b, c.Name)

@@ -65,7 +65,9 @@ func (c Condition) where(truth byte) predicate.Pred {
 func (d *Tested) Inputs() []*policy.Table { return []*policy.Table{d.From} }
 
 // Meaning is the arms, which say what each cell is, whatever conditions they come of. See Paired.
-func (d *Tested) Meaning() []byte { return d.encodeArms(encodeInputs([]byte("cells"), d)) }
+func (d *Tested) Meaning(f policy.Fingerprints) []byte {
+	return d.encodeArms(encodeInputs([]byte("cells"), d, f))
+}
 
 func (d *Tested) encodeArms(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(d.Arms)))

@@ -51,8 +51,8 @@ func (u *United) Inputs() (list []*policy.Table) {
 }
 
 // Meaning: see Paired. The order of the branches decides the order of values, and no more.
-func (u *United) Meaning() []byte {
-	b := encodeInputs([]byte("united"), u)
+func (u *United) Meaning(f policy.Fingerprints) []byte {
+	b := encodeInputs([]byte("united"), u, f)
 	for _, br := range u.Branches {
 		b = predicate.Encode(append(b, 'b'), br.Where)
 		b = binary.AppendUvarint(b, uint64(len(br.Values)))

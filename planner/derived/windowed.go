@@ -105,8 +105,8 @@ func (c WindowColumn) TellsApart() bool {
 func (w *Windowed) Inputs() []*policy.Table { return []*policy.Table{w.From} }
 
 // Meaning: see Paired.
-func (w *Windowed) Meaning() []byte {
-	b := predicate.Encode(encodeInputs([]byte("windowed"), w), w.Where)
+func (w *Windowed) Meaning(f policy.Fingerprints) []byte {
+	b := predicate.Encode(encodeInputs([]byte("windowed"), w, f), w.Where)
 	b = binary.AppendUvarint(b, uint64(len(w.Columns)))
 	for _, c := range w.Columns {
 		b = c.encode(b)

@@ -114,7 +114,8 @@ func (w *walk) groupsAmong(sel *pg.SelectStmt, out *relation) {
 	if w.groups == nil {
 		return
 	}
-	for _, r := range w.relations {
+	for _, r := range w.relations { // two that are one WITH query have its groups twice
+		w.b.Env.Work.Step(len(r.from) << 6)
 		out.from = append(out.from, r.from...)
 	}
 	if !bind.IsGrouped(sel) {

@@ -87,7 +87,11 @@ func (e *Expr) holdsNullTest() bool {
 	return e.asksWhetherNull() || slices.ContainsFunc(e.Args, (*Expr).holdsNullTest)
 }
 
-// Node makes an expression of its parts.
+// maxCanon bounds Canon: a sub-query's column that is read twice in each of 30 that stand in one another is 2^30 columns.
+// A statement's text is shorter.
+const maxCanon = 4 << 20
+
+// Node makes an expression of its parts. It ends planning, as scalar.Work does, where they are too many.
 func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 	e := &Expr{Expr: s, Form: f, Op: op, Args: args, Pos: pos}
 	size := len(op) + 2
@@ -99,6 +103,9 @@ func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 		e.Cols = Union(e.Cols, a.Cols)
 		e.Answered, e.Awaited, e.Collated = e.Answered || a.Answered, e.Awaited || a.Awaited, e.Collated || a.Collated
 		size += len(a.Canon) + 1
+	}
+	if size > maxCanon {
+		panic(&scalar.Stop{Bytes: true, Limit: maxCanon})
 	}
 	var b strings.Builder
 	b.Grow(size)
