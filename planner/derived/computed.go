@@ -157,22 +157,13 @@ func (c ComputedColumn) domain() *policy.Domain {
 	}
 	coarsen(step, low, high)
 	low.Sub(low, new(big.Int).Mod(low, step))
-	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
-	var domain *policy.Domain
-	var err error
+	typ, typmod := policy.Int8, int32(-1)
 	if c.Decimal() {
-		units, typmod := func(n *big.Int) policy.Numeric { return policy.Numeric{Coefficient: n, Scale: digits} }, int32(-1)
-		if c.scale() >= 0 {
-			typmod = int32((38<<16)|int(digits)) + 4
+		if typ = policy.NumericType; c.scale() >= 0 {
+			typmod = typmodOf(digits)
 		}
-		domain, err = policy.Steps(policy.NumericType, typmod, units(low), units(high), policy.Step{Decimal: units(step)}, rules)
-	} else {
-		domain, err = policy.Steps(policy.Int8, -1, low.Int64(), high.Int64(), policy.Step{Whole: step.Int64()}, rules)
 	}
-	if err != nil {
-		return nil
-	}
-	return domain
+	return spaced(typ, typmod, digits, low, high, step, policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude})
 }
 
 // Column is a column of such a sum, of no table; nil means it is too large.

@@ -129,11 +129,7 @@ func (u *PerUnit) Meaning() []byte {
 	for _, k := range u.Keys {
 		b = encodeRuns(predicate.EncodeText(b, k.Column.Name), k.First)
 	}
-	b = binary.AppendUvarint(b, uint64(len(u.JoinKeys)))
-	for _, k := range u.JoinKeys {
-		b = predicate.EncodeText(b, k.Name)
-	}
-	if u.Present {
+	if b = encodeNames(b, u.JoinKeys); u.Present {
 		b = append(b, 'p')
 	}
 	b = binary.AppendUvarint(b, uint64(len(u.Aggregates)))
@@ -156,6 +152,15 @@ func (u *PerUnit) Meaning() []byte {
 func encodeInputs(b []byte, d policy.Derivation) []byte {
 	for _, t := range d.Inputs() {
 		b = predicate.EncodeText(b, string(t.Fingerprint()))
+	}
+	return b
+}
+
+// encodeNames writes the names of columns.
+func encodeNames(b []byte, columns []*policy.Column) []byte {
+	b = binary.AppendUvarint(b, uint64(len(columns)))
+	for _, c := range columns {
+		b = predicate.EncodeText(b, c.Name)
 	}
 	return b
 }

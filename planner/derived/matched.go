@@ -3,7 +3,6 @@ package derived
 import (
 	"encoding/binary"
 
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -34,11 +33,7 @@ func (m *Matched) Inputs() []*policy.Table { return []*policy.Table{m.From} }
 // Meaning is canonical: public rows are numbered in the order of their values, and what these are is in what is made of
 // them.
 func (m *Matched) Meaning() []byte {
-	b := encodeInputs([]byte("matched"), m)
-	b = binary.AppendUvarint(b, uint64(len(m.Args)))
-	for _, c := range m.Args {
-		b = predicate.EncodeText(b, c.Name)
-	}
+	b := encodeNames(encodeInputs([]byte("matched"), m), m.Args)
 	b = binary.AppendUvarint(b, uint64(m.Rows))
 	b = binary.AppendUvarint(b, uint64(len(m.Matches)))
 	for _, match := range m.Matches {

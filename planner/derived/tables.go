@@ -197,7 +197,7 @@ func sumDomain(c *policy.Column, rows int64) *policy.Domain {
 	if c.Type != policy.NumericType {
 		return steppedDomain(policy.Int8, -1, least, most, policy.NullCell)
 	}
-	return steppedDomain(c.Type, int32((38<<16)|int(c.Domain.Scale))+4, least, most, policy.NullCell)
+	return steppedDomain(c.Type, typmodOf(c.Domain.Scale), least, most, policy.NullCell)
 }
 
 // steppedDomain is the domain from least to most, in units of 10^−scale, in cells as fine as their number allows.
@@ -206,24 +206,45 @@ func steppedDomain(t policy.Type, typmod int32, least, most int64, nulls policy.
 	for (most-least)/step >= int64(policy.MaxDomain/2) {
 		step *= 2
 	}
-	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
-	var domain *policy.Domain
-	var err error
+	digits := int32(0)
 	if t == policy.NumericType {
-		_, scale := policy.NumericTypmod(typmod)
-		if scale < 0 { // whole hundreds are no cells
+		if _, digits = policy.NumericTypmod(typmod); digits < 0 { // whole hundreds are no cells
 			return nil
 		}
-		units := func(n int64) policy.Numeric { return policy.Numeric{Coefficient: big.NewInt(n), Scale: scale} }
-		domain, err = policy.Steps(t, typmod, units(least), units(most), policy.Step{Decimal: units(step)}, rules)
-	} else {
-		domain, err = policy.Steps(t, typmod, least, most, policy.Step{Whole: step}, rules)
 	}
+	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
+	return spaced(t, typmod, digits, big.NewInt(least), big.NewInt(most), big.NewInt(step), rules)
+}
+
+// spaced is the domain of numbers, days or moments from low to high in cells of step, all in units of 10^−digits, or nil
+// if there is none.
+func spaced(t policy.Type, typmod, digits int32, low, high, step *big.Int, rules policy.Rules) *policy.Domain {
+	value := func(n *big.Int) policy.Value {
+		switch t {
+		case policy.NumericType:
+			return policy.Numeric{Coefficient: n, Scale: digits}
+		case policy.DateType:
+			return policy.Date(n.Int64())
+		case policy.TimestampT:
+			return policy.Timestamp(n.Int64())
+		case policy.TimestampTZ:
+			return policy.Timestamptz(n.Int64())
+		}
+		return n.Int64()
+	}
+	width := policy.Step{Whole: step.Int64()}
+	if t == policy.NumericType {
+		width = policy.Step{Decimal: policy.Numeric{Coefficient: step, Scale: digits}}
+	}
+	domain, err := policy.Steps(t, typmod, value(low), value(high), width, rules)
 	if err != nil {
 		return nil
 	}
 	return domain
 }
+
+// typmodOf is the modifier of a numeric with so many digits after the point.
+func typmodOf(digits int32) int32 { return int32((38<<16)|int(digits)) + 4 }
 
 func addAll(t, in *policy.Table) {
 	for _, c := range in.Columns {
@@ -276,4 +297,22 @@ func ownName(t *policy.Table, c *policy.Column, in *policy.Table) string {
 			return next
 		}
 	}
+}
+
+// CompareNames orders columns by name: a policy may list them in any order.
+func CompareNames(a, b *policy.Column) int { return strings.Compare(a.Name, b.Name) }
+
+// NullableUnit reports whether rows of a table may name no unit: then each is a unit of its own.
+func NullableUnit(t *policy.Table) bool {
+	switch d := t.Derived.(type) {
+	case *Paired:
+		return d.Outer && NullableUnit(d.Left)
+	case *Computed, *Tabulated, *Tested, *Marked, *Matched:
+		return NullableUnit(t.Derived.Inputs()[0])
+	case *United:
+		return slices.ContainsFunc(d.Inputs(), NullableUnit)
+	case nil:
+		return t.NullEach
+	}
+	return false
 }

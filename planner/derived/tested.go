@@ -126,13 +126,9 @@ func NewTested(from *policy.Table, conditions []Condition) *policy.Table {
 	t := newDerived(d, from.MaxRowsPerUnit)
 	t.Name = from.Name
 	addAll(t, from)
-	rules := policy.Rules{Nulls: policy.NullExclude, Outside: policy.OutsideExclude}
-	domain, err := policy.Steps(policy.Int4, -1, int64(0), int64(len(d.Arms)), policy.Step{Whole: 1}, rules)
-	if err != nil {
-		return nil
-	}
-	t.Columns = append(t.Columns, &policy.Column{Name: d.name(), Type: policy.Int4, Typmod: -1, Table: t, Domain: domain,
-		Nulls: policy.NullExclude, Outside: policy.OutsideExclude})
+	t.Columns = append(t.Columns, &policy.Column{Name: d.name(), Type: policy.Int4, Typmod: -1, Table: t,
+		Domain: steppedDomain(policy.Int4, -1, 0, int64(len(d.Arms)), policy.NullExclude),
+		Nulls:  policy.NullExclude, Outside: policy.OutsideExclude})
 	return t
 }
 
