@@ -266,13 +266,9 @@ func (g *Grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	if e.Parameter > 0 {
 		return mechanisms.Share{Num: 1, Den: 2}, nil // its value is not there yet
 	}
-	s, err := g.b.Env.Cast(e.Expr, policy.Float8, -1)
-	if err != nil {
-		return none, semantics.ScalarRefusal(err, ast.Location(n))
-	}
-	v, err := s.Eval(nil)
-	if err != nil {
-		return none, semantics.ScalarRefusal(err, ast.Location(n))
+	v, refusal := g.b.ConstantAs(e, policy.Float8, ast.Location(n))
+	if refusal != nil {
+		return none, refusal
 	}
 	x, ok := v.(float64)
 	r, whole := new(big.Rat), false

@@ -94,7 +94,7 @@ func (m *matcher) conditions() *refuse.Refusal {
 		}
 		return nil, missing
 	}
-	t := &semantics.Translator{Env: m.b.Env, Params: m.b.Params, Columns: columns, Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) { return m.b.aboutKeys(m.from, n) }, Place: "ON"}
+	t := &semantics.Translator{Env: m.b.Env, Params: m.b.Params, Columns: columns, Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) { return m.b.aboutKeys(m.from, n, false) }, Place: "ON"}
 	for _, name := range m.how.using {
 		own, refusal := m.from.Column([]string{name}, m.how.pos)
 		if refusal != nil {
