@@ -107,14 +107,10 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		}
 	}
 	for _, side := range []**Rows{&left, &right} {
-		if (*side).fan == nil {
-			continue
-		}
-		alone, refusal := (*side).rowByRow("joined with other private rows after it")
-		if refusal != nil {
+		var refusal *refuse.Refusal
+		if *side, refusal = (*side).rowByRow("joined with other private rows after it"); refusal != nil {
 			return nil, refusal
 		}
-		*side = alone
 	}
 	if left.Table.Dataset.Unit.Row {
 		return nil, rowUnits.At(j.pos, left.Table.Name, right.Table.Name)
