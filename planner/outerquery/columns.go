@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -538,19 +539,10 @@ func (w *walk) ofLeaf(g *aggregate.Grouping) relation {
 
 // groupItem is the expression that a position or an output name in GROUP BY stands for.
 func (w *walk) groupItem(n *pg.Node, sel *pg.SelectStmt) *pg.Node {
-	if c := n.GetAConst(); c != nil && c.GetIval() != nil {
-		if i := int(c.GetIval().Ival); i >= 1 && i <= len(sel.TargetList) {
-			return sel.TargetList[i-1].GetResTarget().GetVal()
-		}
+	if w.find(ast.Strings(n.GetColumnRef().GetFields())) != nil {
+		return n
 	}
-	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 && w.find(names) == nil {
-		for _, t := range sel.TargetList {
-			if ast.Label(t.GetResTarget()) == names[0] {
-				return t.GetResTarget().GetVal()
-			}
-		}
-	}
-	return n
+	return bind.OutputOf(sel, n)
 }
 
 // translator types expressions over the relations in sight, or over a leaf's row.
