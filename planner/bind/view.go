@@ -5,7 +5,6 @@ import (
 	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/discovery"
@@ -34,7 +33,7 @@ func (b *Binder) viewRows(t *policy.Table, pos int) (*Rows, *refuse.Refusal) {
 		return nil, refusal
 	}
 	if pos >= 0 { // what is refused of it is refused of the name that stands for it
-		placedAt(sel.ProtoReflect(), int32(pos))
+		ast.PlaceAt(sel.ProtoReflect(), int32(pos))
 	}
 	params, path, literals := b.Params, b.Context.Settings.SearchPath, b.Env.Literals
 	b.viewing, b.Params, b.Context.Settings.SearchPath = append(b.viewing, t), &semantics.Parameters{}, nil
@@ -96,15 +95,6 @@ func ViewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 		return nil, viewStatement.At(-1)
 	}
 	return sel, refusal
-}
-
-// placedAt gives every node of a tree one place.
-func placedAt(m protoreflect.Message, pos int32) {
-	ast.Each(m, func(m protoreflect.Message) {
-		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
-			m.Set(field, protoreflect.ValueOfInt32(pos))
-		}
-	})
 }
 
 // noPublicRows stands for public tables before they are copied.
