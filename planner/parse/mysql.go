@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -11,16 +12,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// isSessionVerb tells the first words of statements that are read as PostgreSQL's in every dialect: those that settings
-// and transactions need, so that a session can always go back.
-func isSessionVerb(word string) bool {
-	switch word {
-	case "set", "show", "reset", "begin", "start", "commit", "end", "rollback", "abort", "savepoint",
-		"release", "discard", "deallocate", "close", "fetch", "move", "execute", "listen", "unlisten", "notify":
-		return true
-	}
-	return false
-}
+// sessionVerbs are the first words of statements that are read as PostgreSQL's in every dialect: those that settings and
+// transactions need, so that a session can always go back.
+var sessionVerbs = []string{"set", "show", "reset", "begin", "start", "commit", "end", "rollback", "abort", "savepoint",
+	"release", "discard", "deallocate", "close", "fetch", "move", "execute", "listen", "unlisten", "notify"}
 
 // parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is
 // written as text, and goes the way of every other statement from that text on.
@@ -57,14 +52,14 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 			return explainsExecute(text, at)
 		}
 		return translatePart(text, text[at:query], query, len(text), d)
-	case isHolder(word):
+	case word == "declare" || word == "prepare" || word == "copy":
 		return parseHolder(text, word, d)
 	case word == "values" || word == "table":
 		return nil, mysqlConstruct.At(at, strings.ToUpper(word)).
 			Hinting("Write SELECT, or write the statement for PostgreSQL: RESET dp.dialect.")
 	}
 	statements, refusal := Parse(text)
-	if refusal != nil || len(statements) != 1 || isSessionVerb(word) {
+	if refusal != nil || len(statements) != 1 || slices.Contains(sessionVerbs, word) {
 		return statements, refusal
 	}
 	if k := statements[0].Kind; k != KindOther {

@@ -25,15 +25,10 @@ import (
 // Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
 // code sees the text. Positions count characters of the whole text.
 func Parse(text string) ([]Statement, *refuse.Refusal) {
-	blank, refused := admitted(text)
-	if refused != nil {
-		return nil, refused.InCharacters(text)
+	tree, refusal := read(text)
+	if refusal != nil {
+		return nil, refusal
 	}
-	tree, err := pg.Parse(blank)
-	if err != nil {
-		return nil, syntaxRefusal(err, blank).InCharacters(text)
-	}
-	PlaceArguments(tree, blank)
 	statements := make([]Statement, 0, len(tree.Stmts))
 	for _, raw := range tree.Stmts {
 		from, to := int(raw.StmtLocation), len(text)
@@ -46,6 +41,29 @@ func Parse(text string) ([]Statement, *refuse.Refusal) {
 		statements = append(statements, s)
 	}
 	return statements, nil
+}
+
+// read is the tree of a text.
+func read(text string) (*pg.ParseResult, *refuse.Refusal) {
+	blank, refusal := admitted(text)
+	if refusal != nil {
+		return nil, refusal.InCharacters(text)
+	}
+	tree, err := pg.Parse(blank)
+	if err != nil {
+		return nil, syntaxRefusal(err, blank).InCharacters(text)
+	}
+	PlaceArguments(tree, blank)
+	return tree, nil
+}
+
+// OneSelect parses a text that is one SELECT; nil without a refusal: it is something else.
+func OneSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
+	tree, refusal := read(text)
+	if refusal != nil || len(tree.Stmts) != 1 {
+		return nil, refusal
+	}
+	return tree.Stmts[0].Stmt.GetSelectStmt(), nil
 }
 
 // GrammarVersion is the version of PostgreSQL whose grammar is built in, such as 17.7.
