@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -52,5 +53,5 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 
 // OfferedType returns the name of a type that a client gives a parameter, and reports whether a parameter may have it.
 func OfferedType(t policy.Type) (name string, offered bool) {
-	return semantics.TypeName(t), t == 0 || t == policy.Unknown || ast.Castable(t)
+	return scalar.TypeName(t), t == 0 || t == policy.Unknown || ast.Castable(t)
 }

@@ -86,13 +86,8 @@ func (g *Grouping) boolean(name string, f *pg.FuncCall, where []*semantics.Expr,
 	if refusal != nil {
 		return nil, refusal
 	}
-	if arg.Type() == policy.Unknown { // bool_or('f')
-		s, err := t.Env.Coerce(arg.Expr, policy.Bool)
-		if err != nil {
-			return nil, semantics.ScalarRefusal(err, arg.Pos)
-		}
-		typed := *arg
-		typed.Expr, arg = s, &typed
+	if arg, refusal = t.Typed(arg, policy.Bool); refusal != nil { // bool_or('f')
+		return nil, refusal
 	}
 	if arg.Type() != policy.Bool {
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")

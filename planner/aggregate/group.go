@@ -159,14 +159,8 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 		return 0, refusal
 	}
 	e = t.Settler.Settled(e)
-	if e.Type() == policy.Unknown {
-		s, err := g.b.Env.Coerce(e.Expr, policy.Text)
-		if err != nil {
-			return 0, semantics.ScalarRefusal(err, e.Pos)
-		}
-		typed := *e
-		typed.Expr = s
-		e = &typed
+	if e, refusal = t.Typed(e, policy.Text); refusal != nil {
+		return 0, refusal
 	}
 	if _, known := g.keyAt[e.Canon]; !known {
 		canon := e.Canon

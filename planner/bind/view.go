@@ -64,15 +64,9 @@ func (b *Binder) viewColumns(t *policy.Table, found *Rows, pos int) (*Rows, *ref
 		case slices.Contains(found.names[at+1:], c.Name):
 			return nil, Ambiguous.At(pos, c.Name)
 		}
-		e := found.exprs[at]
-		if e.Type() == policy.Unknown {
-			s, err := b.Env.Coerce(e.Expr, policy.Text)
-			if err != nil {
-				return nil, semantics.ScalarRefusal(err, e.Pos)
-			}
-			typed := *e
-			typed.Expr = s
-			e = &typed
+		e, refusal := (&semantics.Translator{Env: b.Env}).Typed(found.exprs[at], policy.Text)
+		if refusal != nil {
+			return nil, refusal
 		}
 		if e.Type().Held() != c.Type {
 			return nil, viewType.At(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
