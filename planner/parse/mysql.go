@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -72,7 +73,9 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	node, refused := mysql.Translate(query, d)
 	if refused != nil {
-		return nil, refusalOf(refused)
+		refusal := mysqlReasons[refused.Reason].At(refused.At, refused.What)
+		refusal.Hint = cmp.Or(refused.Hint, refusal.Hint)
+		return nil, refusal
 	}
 	made := &pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: node}}}
 	text, err := pg.Deparse(made)
@@ -138,15 +141,6 @@ func (s *Statement) Translation() string {
 
 var mysqlReasons = map[mysql.Reason]*refuse.Reason{mysql.Syntax: mysqlSyntax, mysql.Construct: mysqlConstruct, mysql.Collation: mysqlCollation,
 	mysql.Untyped: mysqlUntyped, mysql.Temporal: mysqlTemporal, mysql.Ambiguous: mysqlAmbiguous, mysql.TooDeep: mysqlDeep}
-
-func refusalOf(r *mysql.Refusal) *refuse.Refusal {
-	e := mysqlReasons[r.Reason]
-	out := e.At(r.At, r.What)
-	if r.Hint != "" {
-		out.Hint = r.Hint
-	}
-	return out
-}
 
 // sameTrees tells that two single statements have equal trees.
 func sameTrees(a, b *pg.ParseResult) bool {

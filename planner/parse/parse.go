@@ -295,23 +295,17 @@ func (s *Statement) transaction(t *pg.TransactionStmt) {
 			s.Values = append(s.Values, d.Defname, value)
 		}
 	}
-	switch t.Kind {
-	case pg.TransactionStmtKind_TRANS_STMT_BEGIN, pg.TransactionStmtKind_TRANS_STMT_START:
-		s.Kind = KindBegin
-	case pg.TransactionStmtKind_TRANS_STMT_COMMIT:
-		s.Kind = KindCommit
-	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
-		s.Kind = KindRollback
-	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT:
-		s.Kind = KindSavepoint
-	case pg.TransactionStmtKind_TRANS_STMT_RELEASE:
-		s.Kind = KindReleaseSavepoint
-	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
-		s.Kind = KindRollbackTo
-	default:
+	if kind, ok := transactionKinds[t.Kind]; ok {
+		s.Kind = kind
+	} else {
 		s.refusal = twoPhase.At(-1)
 	}
 }
+
+var transactionKinds = map[pg.TransactionStmtKind]StatementKind{pg.TransactionStmtKind_TRANS_STMT_BEGIN: KindBegin,
+	pg.TransactionStmtKind_TRANS_STMT_START: KindBegin, pg.TransactionStmtKind_TRANS_STMT_COMMIT: KindCommit,
+	pg.TransactionStmtKind_TRANS_STMT_ROLLBACK: KindRollback, pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT: KindSavepoint,
+	pg.TransactionStmtKind_TRANS_STMT_RELEASE: KindReleaseSavepoint, pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO: KindRollbackTo}
 
 // otherStatement refuses a statement that never runs here.
 func otherStatement(n *pg.Node, text string) *refuse.Refusal {
