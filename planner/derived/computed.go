@@ -182,9 +182,7 @@ func (c ComputedColumn) Column() *policy.Column {
 // NewComputed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too
 // large.
 func NewComputed(c *Computed) *policy.Table {
-	t := newDerived(c, c.From.MaxRowsPerUnit)
-	t.Name = c.From.Name
-	addAll(t, c.From)
+	t := newExtended(c, c.From.MaxRowsPerUnit)
 	for _, terms := range c.Columns {
 		column := terms.Column()
 		if column == nil {

@@ -72,9 +72,8 @@ func NewMatched(m *Matched, public string) *policy.Table {
 	if times > MaxMatches || m.From.MaxRowsPerUnit > MaxRows/times {
 		return nil
 	}
-	t := newDerived(m, m.From.MaxRowsPerUnit*times)
-	t.Name = derivedName(m.From) + " with " + public
-	addAll(t, m.From)
+	t := newExtended(m, m.From.MaxRowsPerUnit*times)
+	t.Name += " with " + public
 	nulls := policy.NullExclude
 	if m.Outer {
 		nulls = policy.NullCell

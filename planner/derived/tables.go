@@ -26,6 +26,19 @@ func newDerived(d policy.Derivation, rows int64) *policy.Table {
 		Static: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static })}
 }
 
+// newExtended makes the table of a derivation of rows of its first input, with that one's columns and keys.
+func newExtended(d policy.Derivation, rows int64) *policy.Table {
+	t, from := newDerived(d, rows), d.Inputs()[0]
+	t.Name = from.Name
+	for _, c := range from.Columns {
+		addColumn(t, c, from, c.Domain)
+	}
+	for _, k := range from.Keys {
+		addKey(t, k, from)
+	}
+	return t
+}
+
 // MaxRows is the largest bound of rows per unit that a derived table may have.
 const MaxRows = 1 << 20
 
@@ -70,9 +83,7 @@ func truths() *policy.Domain {
 
 // NewMarked makes the table of a Marked.
 func NewMarked(m *Marked) *policy.Table {
-	t := newDerived(m, m.From.MaxRowsPerUnit)
-	t.Name = m.From.Name
-	addAll(t, m.From)
+	t := newExtended(m, m.From.MaxRowsPerUnit)
 	addColumn(t, &policy.Column{Name: "has " + m.Other.Name, Type: policy.Bool, Typmod: -1}, m.From, truths())
 	return t
 }
@@ -152,7 +163,11 @@ func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 		return &policy.Column{Name: word + a.Column.Name, Type: a.Column.Type, Typmod: a.Column.Typmod}, a.Column.Domain.WithNull()
 	}
 	if a.Kind == UnitSum {
-		return &policy.Column{Name: "sum " + a.Column.Name, Type: sumType(a.Column), Typmod: a.Column.Typmod}, sumDomain(a.Column, rows)
+		domain, typ := sumDomain(a.Column, rows), policy.Int8
+		if a.Column.Type == policy.NumericType {
+			typ = a.Column.Type
+		}
+		return &policy.Column{Name: "sum " + a.Column.Name, Type: typ, Typmod: a.Column.Typmod}, domain
 	}
 	name, least := "count", int64(0)
 	switch {
@@ -164,13 +179,6 @@ func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 		least = 1 // a group has a row
 	}
 	return &policy.Column{Name: name, Type: policy.Int8, Typmod: -1}, steppedDomain(policy.Int8, -1, least, rows, policy.NullExclude)
-}
-
-func sumType(c *policy.Column) policy.Type {
-	if c.Type == policy.NumericType {
-		return c.Type
-	}
-	return policy.Int8
 }
 
 // sumDomain is what the sum of 1 to rows values of a column may be, nil where that is too far.
@@ -245,15 +253,6 @@ func spaced(t policy.Type, typmod, digits int32, low, high, step *big.Int, rules
 
 // typmodOf is the modifier of a numeric with so many digits after the point.
 func typmodOf(digits int32) int32 { return int32((38<<16)|int(digits)) + 4 }
-
-func addAll(t, in *policy.Table) {
-	for _, c := range in.Columns {
-		addColumn(t, c, in, c.Domain)
-	}
-	for _, k := range in.Keys {
-		addKey(t, k, in)
-	}
-}
 
 // addColumn gives t a column like c of an input, under a name of its own.
 func addColumn(t *policy.Table, c *policy.Column, in *policy.Table, domain *policy.Domain) {

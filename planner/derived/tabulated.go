@@ -107,9 +107,7 @@ func NewTabulated(d *Tabulated) *policy.Table {
 			return nil
 		}
 	}
-	t := newDerived(d, d.From.MaxRowsPerUnit)
-	t.Name = d.From.Name
-	addAll(t, d.From)
+	t := newExtended(d, d.From.MaxRowsPerUnit)
 	hash := sha256.New()
 	write := func(n int64) { hash.Write(binary.AppendVarint(nil, n)) }
 	for _, at := range d.Combinations {

@@ -123,9 +123,7 @@ func NewTested(from *policy.Table, conditions []Condition) *policy.Table {
 	if !d.find() || !d.tell() {
 		return nil
 	}
-	t := newDerived(d, from.MaxRowsPerUnit)
-	t.Name = from.Name
-	addAll(t, from)
+	t := newExtended(d, from.MaxRowsPerUnit)
 	t.Columns = append(t.Columns, &policy.Column{Name: d.name(), Type: policy.Int4, Typmod: -1, Table: t,
 		Domain: steppedDomain(policy.Int4, -1, 0, int64(len(d.Arms)), policy.NullExclude),
 		Nulls:  policy.NullExclude, Outside: policy.OutsideExclude})

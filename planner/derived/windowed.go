@@ -202,9 +202,7 @@ func NewWindowed(w *Windowed) *policy.Table {
 	if w.First > 0 {
 		rows = min(rows, w.Last-w.First+1)
 	}
-	t := newDerived(w, rows)
-	t.Name = w.From.Name
-	addAll(t, w.From)
+	t := newExtended(w, rows)
 	for _, f := range w.Columns {
 		c, domain := f.shown(w.From.MaxRowsPerUnit)
 		if domain == nil {
