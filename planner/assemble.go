@@ -83,7 +83,7 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 		run := &runs[len(runs)-1]
 		if w.Reading == nil {
 			run.Measure = measure
-			p.fillTop(run, a.Query, order)
+			run.Selected = &plans.SelectedValue{Kind: mechanisms.Largest, Top: a.Counted().First, At: slices.Clone(order), Rank: p.Measures[measure].Spec.RankError(p.Confidence)}
 			continue
 		}
 		if w.Reading.Mix != nil {

@@ -162,7 +162,7 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 		if t == policy.Unknown {
 			t = policy.Text
 		}
-		d.add(b, semantics.ValueExpr(nil, t, typmod, -1), nullOf(t).Expr)
+		d.add(b, semantics.ValueExpr(nil, t, typmod, -1), scalar.Constant(nil, t))
 		columns = append(columns, plans.OutColumn{Name: name, Type: t, Typmod: typmod})
 	}
 	out.Shows(func(at int) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -116,7 +117,8 @@ func (b *Query) columns(sel *pg.SelectStmt) (columns []plans.OutColumn, shown *S
 func Outputs(b *aggregate.Binder, p *plans.Plan, notes *semantics.Notes, listed bool) (list []plans.Output) {
 	w := walkOf(b, false)
 	if p != nil {
-		w.groups = newEmptySearch(w.b, p, notes)
+		w.b.Env.Asked = new(atomic.Bool)
+		w.groups = &emptySearch{plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*plans.CountColumn]int64{}}
 	}
 	out := w.query(b.Top)
 	if listed && (b.Top.LimitCount == nil || ast.IsNoLimit(b.Top.LimitCount)) {

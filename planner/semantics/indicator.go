@@ -77,11 +77,7 @@ func (t *Translator) caseIsOne(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 	var out, before *Expr // nil: no arm yet
 	for _, n := range c.Args {
 		w := n.GetCaseWhen()
-		test := w.Expr
-		if c.Arg != nil {
-			test = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, c.Arg, w.Expr, w.Location)
-		}
-		cond, refusal := t.Condition(test, "CASE/WHEN")
+		cond, refusal := t.arm(c, w)
 		if refusal != nil {
 			return nil, refusal
 		}

@@ -337,11 +337,7 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 	var parts []*Expr
 	for _, n := range c.Args {
 		w := n.GetCaseWhen()
-		test := w.Expr
-		if c.Arg != nil {
-			test = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, c.Arg, w.Expr, w.Location)
-		}
-		cond, r := t.Condition(test, "CASE/WHEN")
+		cond, r := t.arm(c, w)
 		if r != nil {
 			return nil, r
 		}
@@ -359,6 +355,15 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 		parts = append(parts, t.Settler.Settled(e))
 	}
 	return t.Case(parts, int(c.Location))
+}
+
+// arm is the condition of an arm of CASE.
+func (t *Translator) arm(c *pg.CaseExpr, w *pg.CaseWhen) (*Expr, *refuse.Refusal) {
+	test := w.Expr
+	if c.Arg != nil {
+		test = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, c.Arg, w.Expr, w.Location)
+	}
+	return t.Condition(test, "CASE/WHEN")
 }
 
 // Case is a choice: conditions, each with its result, and at the end what there is else, if anything. The results are
