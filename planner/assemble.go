@@ -188,7 +188,6 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 	}
 }
 
-// digest names the plan as a whole.
 func (p assembly) digest(text string, values []policy.Value) plans.Digest {
 	h := sha256.New()
 	b := predicate.EncodeText(nil, text)

@@ -35,7 +35,6 @@ func (p assembly) ranked(leaf *plans.Leaf, w *choose.Path) {
 	leaf.Counts[0].Runs = []plans.Run{run}
 }
 
-// addSyntheticRows puts made-up rows into the plan.
 func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.Context) *refuse.Refusal {
 	for _, u := range tables {
 		m := &plans.SyntheticRows{Measure: p.measure(u.Measure), Columns: u.Columns}

@@ -26,7 +26,6 @@ import (
 // sensitivity is all that the privacy rests on. Equal values are counted each, which DISTINCT does not change.
 var digitAggregates = semantics.WordSet("bit_and bit_or")
 
-// digits binds bit_and and bit_or.
 func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)
 	if len(f.Args) != 1 || f.FuncVariadic {

@@ -19,7 +19,6 @@ func SameTree(a, b *pg.Node) bool {
 	return proto.Equal(x, y)
 }
 
-// placeless clears the locations of a tree.
 func placeless(m protoreflect.Message) {
 	Each(m, func(m protoreflect.Message) {
 		m.Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

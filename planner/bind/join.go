@@ -72,7 +72,6 @@ func (b *Binder) joinRows(j *pg.JoinExpr, scope *Scope) (*Rows, *refuse.Refusal)
 	return out.aliased(j.Alias)
 }
 
-// joinPublic joins private rows with a table that is not private.
 func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *Scope) (*Rows, *refuse.Refusal) {
 	private, public := left, j.Rarg
 	how := joining{quals: ast.Conjuncts(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}

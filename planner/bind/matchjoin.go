@@ -28,7 +28,6 @@ type matcher struct {
 	lookup.Matching
 }
 
-// match joins them.
 func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals *lookup.Keyed) (*Rows, *refuse.Refusal) {
 	m := &matcher{b: b, from: from, public: public, how: how}
 	m.Matching = lookup.Matching{Env: b.Env, Private: from.Table, Public: t, Preserved: how.preserved, Equals: equals, Pos: how.pos}

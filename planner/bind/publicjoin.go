@@ -29,7 +29,6 @@ func (b *Binder) publicTable(n *pg.Node, scope *Scope) (t *policy.Table, alias *
 	return nil, nil
 }
 
-// lookUp joins a public table to private rows.
 func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	t, alias := b.publicTable(n, scope)
 	listed, answered := t == nil, false

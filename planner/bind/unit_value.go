@@ -119,7 +119,6 @@ func links(sel *pg.SelectStmt, around, from *Rows) (linked []link, own []*pg.Nod
 	return linked, own
 }
 
-// aggregateCalls are the aggregates of an expression.
 func aggregateCalls(n *pg.Node) (calls []*pg.FuncCall) {
 	ast.Holds(n, func(n *pg.Node) bool {
 		if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {

@@ -108,7 +108,6 @@ func called(t *semantics.Translator, values map[*pg.FuncCall]*semantics.Expr) *s
 	return &own
 }
 
-// call binds one window function.
 func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	name, refusal := ast.FunctionName(f)
@@ -359,7 +358,6 @@ func (v *windows) partition(n *pg.Node, c *derived.WindowColumn) *refuse.Refusal
 	return refusal
 }
 
-// order adds an item of ORDER BY.
 func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
 	o := derived.WindowOrder{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
 	o.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST || o.Descending && s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_LAST

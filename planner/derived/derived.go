@@ -156,7 +156,6 @@ func encodeInputs(b []byte, d policy.Derivation) []byte {
 	return b
 }
 
-// encodeNames writes the names of columns.
 func encodeNames(b []byte, columns []*policy.Column) []byte {
 	b = binary.AppendUvarint(b, uint64(len(columns)))
 	for _, c := range columns {

@@ -75,7 +75,6 @@ func (d *Tested) encodeArms(b []byte) []byte {
 	return b
 }
 
-// columns are those that the conditions read.
 func (d *Tested) columns() (list []*policy.Column) {
 	for _, c := range d.Conditions {
 		for _, of := range c.Columns() {

@@ -117,7 +117,6 @@ func (w *Windowed) Meaning() []byte {
 	return b
 }
 
-// encode writes what a function means.
 func (c WindowColumn) encode(b []byte) []byte {
 	name := func(c *policy.Column) {
 		if c != nil {

@@ -115,7 +115,6 @@ func (d *direct) show(t *semantics.Translator, b *Query, e *semantics.Expr) (boo
 	return e.Form == semantics.FormColumn, nil
 }
 
-// add adds an output column and how it is computed.
 func (d *direct) add(b *Query, e *semantics.Expr, item scalar.Expr) {
 	d.Items, d.exprs = append(d.Items, item), append(d.exprs, e)
 	d.counts = append(d.counts, b.countShown(d.Leaf, e))

@@ -127,7 +127,6 @@ func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	return t.tail(sel, out)
 }
 
-// tail rebuilds ORDER BY, LIMIT and OFFSET.
 func (t *tree) tail(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	if out.SortClause, refusal = t.nodes(sel.SortClause); refusal != nil {
 		return refusal

@@ -21,7 +21,6 @@ var windowTypes = map[string]policy.Type{
 	"percent_rank": policy.Float8, "cume_dist": policy.Float8,
 }
 
-// windowResult is the type of a window function over an argument.
 func windowResult(name string, arg policy.Type) policy.Type {
 	switch name {
 	case "min", "max", "first_value", "last_value", "nth_value", "lag", "lead":

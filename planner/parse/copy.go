@@ -77,7 +77,6 @@ func rowsOf(c *pg.CopyStmt) *pg.Node {
 	return ast.Select(q)
 }
 
-// copyOptions reads the options.
 func copyOptions(list []*pg.Node) (*Copy, *refuse.Refusal) {
 	out, given := &Copy{Delimiter: '\t', Null: `\N`, Quote: '"'}, map[string]string{}
 	for _, n := range list {

@@ -41,7 +41,6 @@ func parseMySQL(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	return out, nil
 }
 
-// parsePiece parses one statement in MySQL's dialect.
 func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	word, at := mysql.First(text)
 	switch {

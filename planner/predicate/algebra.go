@@ -111,7 +111,6 @@ func Factored(p AnyOf) (shared []Pred, rest Pred) {
 	})...)
 }
 
-// same reports whether two canonical predicates are one.
 func same(p, q Pred) bool {
 	a, ok := p.(InCells)
 	b, too := q.(InCells)

@@ -204,7 +204,6 @@ func (t *Translator) noteArray(n *pg.Node, typ *pg.TypeName) {
 	t.Params.Note(&Expr{Parameter: int(p.Number)}, array)
 }
 
-// charArray tells a parameter that is an array of chars.
 func (t *Translator) charArray(n *pg.Node) bool {
 	p := n.GetParamRef()
 	return p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.BpcharArray
