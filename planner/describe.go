@@ -10,7 +10,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -53,5 +52,5 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 
 // OfferedType returns the name of a type that a client gives a parameter, and reports whether a parameter may have it.
 func OfferedType(t policy.Type) (name string, offered bool) {
-	return scalar.TypeName(t), t == 0 || t == policy.Unknown || ast.Castable(t)
+	return semantics.TypeName(t), t == 0 || t == policy.Unknown || ast.Castable(t)
 }

@@ -112,3 +112,6 @@ func (p *Parameters) Inferred() []policy.Type {
 	}
 	return out
 }
+
+// TypeName is the name of a type as messages have it.
+func TypeName(t policy.Type) string { return scalar.TypeName(t) }
