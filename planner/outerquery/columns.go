@@ -118,7 +118,8 @@ func Outputs(b *aggregate.Binder, p *plans.Plan, notes *semantics.Notes, listed 
 	w := walkOf(b, false)
 	if p != nil {
 		w.b.Env.Asked = new(atomic.Bool)
-		w.groups = &emptySearch{plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*plans.CountColumn]int64{}}
+		w.groups = &emptySearch{plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{},
+			errors: map[*plans.CountColumn]int64{}}
 	}
 	out := w.query(b.Top)
 	if listed && (b.Top.LimitCount == nil || ast.IsNoLimit(b.Top.LimitCount)) {

@@ -99,7 +99,9 @@ func (l *Lowerer) junction(e *Expr) (truth, bool, *refuse.Refusal) {
 }
 
 // joined is the truth of conditions that are joined by AND or OR, of which each is found by part.
-func (l *Lowerer) joined(form Form, list []*Expr, part func(*Expr) (truth, bool, *refuse.Refusal)) (truth, bool, *refuse.Refusal) {
+func (l *Lowerer) joined(
+	form Form, list []*Expr, part func(*Expr) (truth, bool, *refuse.Refusal),
+) (truth, bool, *refuse.Refusal) {
 	holds, fails := make([]predicate.Pred, len(list)), make([]predicate.Pred, len(list))
 	around := l.matter
 	defer func() { l.matter = around }()

@@ -211,7 +211,9 @@ func (t *Translator) charArray(n *pg.Node) bool {
 
 // elementsAs are the elements of an array that is cast to another type than char(n)[], each cast so: of $1::date[] those
 // are days. What is cast to texts is as it is, but for chars.
-func (t *Translator) elementsAs(array *pg.Node, subject *Expr, texts policy.Type, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
+func (t *Translator) elementsAs(
+	array *pg.Node, subject *Expr, texts policy.Type, typ *pg.TypeName, pos int,
+) ([]*Expr, *refuse.Refusal) {
 	of, typmod, _, r := ast.ScalarType(typ)
 	if r != nil {
 		return nil, r
