@@ -83,7 +83,7 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 		run := &runs[len(runs)-1]
 		if w.Reading == nil {
 			run.Measure = measure
-			p.fillTop(run, a.Query, order)
+			run.Selected = &plans.SelectedValue{Kind: mechanisms.Largest, Top: a.Counted().First, At: slices.Clone(order), Rank: p.Measures[measure].Spec.RankError(p.Confidence)}
 			continue
 		}
 		if w.Reading.Mix != nil {
@@ -188,7 +188,6 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 	}
 }
 
-// digest names the plan as a whole.
 func (p assembly) digest(text string, values []policy.Value) plans.Digest {
 	h := sha256.New()
 	b := predicate.EncodeText(nil, text)

@@ -35,7 +35,6 @@ func (p assembly) ranked(leaf *plans.Leaf, w *choose.Path) {
 	leaf.Counts[0].Runs = []plans.Run{run}
 }
 
-// addSyntheticRows puts made-up rows into the plan.
 func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.Context) *refuse.Refusal {
 	for _, u := range tables {
 		m := &plans.SyntheticRows{Measure: p.measure(u.Measure), Columns: u.Columns}
@@ -121,11 +120,6 @@ func (p assembly) first(m *plans.Measure) {
 	}
 }
 
-// fillTop reads the ranks of the chosen rows.
-func (p assembly) fillTop(run *plans.Run, s *linear.Query, order []int) {
-	run.Selected = &plans.SelectedValue{Kind: mechanisms.Largest, Top: s.Counted().First, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
-}
-
 // mixedRow are the terms of a row that is made up of some cells of a question.
 func (p assembly) mixedRow(w *choose.Path, counter int, cells []int) []plans.Term {
 	var row []plans.Term
@@ -136,12 +130,4 @@ func (p assembly) mixedRow(w *choose.Path, counter int, cells []int) []plans.Ter
 		}
 	}
 	return row
-}
-
-// addProbed notes the tables whose rows were asked for and are not shown.
-func (p assembly) addProbed(tables []*policy.Table) {
-	for _, t := range tables {
-		p.Probed = append(p.Probed, t.Name)
-		p.Notes = append(p.Notes, "a SELECT of rows of "+t.Name+" has none, by dp.probes = empty; count(*), sums and the like are answered")
-	}
 }

@@ -237,7 +237,6 @@ func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column, lifted
 	return r, ok
 }
 
-// isCountOfRows tells count(*).
 func isCountOfRows(f *pg.FuncCall) bool {
 	return f != nil && f.AggStar && len(f.Funcname) == 1 && f.Funcname[0].GetString_().GetSval() == "count" && f.AggFilter == nil && f.Over == nil && !f.AggDistinct && len(f.AggOrder)+len(f.Args) == 0
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
@@ -17,7 +16,7 @@ import (
 // together: what it looks up, or makes of few columns, is listed (lookup/tabulated.go). Any other is as it is.
 func (g *Grouping) inColumns(arg *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	r := g.Rows
-	if len(arg.Cols) < 2 || r.MeetsList() || g.b.AsWritten || semantics.LinearOf(arg) != nil || lookup.Seen(r.Table, arg.Cols) {
+	if len(arg.Cols) < 2 || r.MeetsList() || g.b.AsWritten || semantics.LinearOf(arg) != nil || semantics.Seen(r.Table, arg.Cols) {
 		return arg, nil
 	}
 	x := g.lists.Again(g.b.Env, r.Table)

@@ -41,14 +41,10 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	case !addsUp(name) || f.AggWithinGroup:
 		return nil, g.doesNotAddUp(name, f)
 	}
-	var where []*semantics.Expr
 	t := g.Below("FILTER")
-	if f.AggFilter != nil {
-		e, refusal := t.Condition(f.AggFilter, "FILTER")
-		if refusal != nil {
-			return nil, refusal
-		}
-		where = append(where, linear.Conjuncts([]*semantics.Expr{e})...)
+	where, refusal := bind.FilterOf(f, t)
+	if refusal != nil {
+		return nil, refusal
 	}
 	t.Place = "an aggregate"
 	switch {

@@ -219,16 +219,14 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 	return out
 }
 
-// ofCandidates tells a refusal of rows that meet a list, side by side.
-func ofCandidates(r *refuse.Refusal) bool {
-	return slices.Contains([]string{bind.CandidateRows.ID, candidateKeys.ID, candidateAggregate.ID, bind.ManyCandidates.ID}, r.ID)
-}
+// aside are the refusals of rows that meet a list, side by side.
+var aside = []string{bind.CandidateRows.ID, candidateKeys.ID, candidateAggregate.ID, bind.ManyCandidates.ID}
 
 // meets binds the aggregates of a SELECT over rows that meet a list: what is refused of them has another way.
 func (g *Grouping) meets() (refusal *refuse.Refusal) {
 	g.visit(func(n *pg.Node) bool {
 		if f := n.GetFuncCall(); refusal == nil && f != nil && ast.IsAggregate(f) {
-			if _, r := g.Aggregate(f); r != nil && ofCandidates(r) {
+			if _, r := g.Aggregate(f); r != nil && slices.Contains(aside, r.ID) {
 				refusal = r
 			}
 		}

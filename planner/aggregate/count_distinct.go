@@ -16,7 +16,6 @@ import (
 // row of a derived table; SELECT count(DISTINCT city) FROM people counts those of the declared values that have rows,
 // and SELECT sum(DISTINCT age) FROM people adds them up.
 
-// different binds an aggregate with DISTINCT.
 func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)
 	switch {

@@ -26,7 +26,6 @@ import (
 // sensitivity is all that the privacy rests on. Equal values are counted each, which DISTINCT does not change.
 var digitAggregates = semantics.WordSet("bit_and bit_or")
 
-// digits binds bit_and and bit_or.
 func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)
 	if len(f.Args) != 1 || f.FuncVariadic {
@@ -86,13 +85,8 @@ func (g *Grouping) boolean(name string, f *pg.FuncCall, where []*semantics.Expr,
 	if refusal != nil {
 		return nil, refusal
 	}
-	if arg.Type() == policy.Unknown { // bool_or('f')
-		s, err := t.Env.Coerce(arg.Expr, policy.Bool)
-		if err != nil {
-			return nil, semantics.ScalarRefusal(err, arg.Pos)
-		}
-		typed := *arg
-		typed.Expr, arg = s, &typed
+	if arg, refusal = t.Typed(arg, policy.Bool); refusal != nil { // bool_or('f')
+		return nil, refusal
 	}
 	if arg.Type() != policy.Bool {
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")

@@ -159,14 +159,8 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 		return 0, refusal
 	}
 	e = t.Settler.Settled(e)
-	if e.Type() == policy.Unknown {
-		s, err := g.b.Env.Coerce(e.Expr, policy.Text)
-		if err != nil {
-			return 0, semantics.ScalarRefusal(err, e.Pos)
-		}
-		typed := *e
-		typed.Expr = s
-		e = &typed
+	if e, refusal = t.Typed(e, policy.Text); refusal != nil {
+		return 0, refusal
 	}
 	if _, known := g.keyAt[e.Canon]; !known {
 		canon := e.Canon
@@ -227,7 +221,8 @@ func (g *Grouping) Look(n *pg.Node) (*Found, *refuse.Refusal) {
 		}
 		return nil, nil
 	}
-	for _, canon := range []string{e.Canon, g.settledCanon(e)} {
+	settled := g.b.Settles(&semantics.Translator{}, g.Rows.AskedBy(nil)).Settler.Settled(e) // a sum of columns may be a key by its computed one
+	for _, canon := range []string{e.Canon, settled.Canon} {
 		if k, known := g.keyAt[canon]; known {
 			return &Found{Key: k, Counter: -1, Type: g.Question.Keys[k].Type()}, nil
 		}
@@ -330,9 +325,4 @@ func (g *Grouping) visit(f func(*pg.Node) bool) {
 	for _, n := range g.Sel.SortClause {
 		ast.Holds(n, f)
 	}
-}
-
-// settledCanon names a sum of several columns by its computed column, where it is a key by that.
-func (g *Grouping) settledCanon(e *semantics.Expr) string {
-	return g.b.Settles(&semantics.Translator{}, g.Rows.AskedBy(nil)).Settler.Settled(e).Canon
 }

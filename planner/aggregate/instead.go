@@ -23,7 +23,6 @@ func (g *Grouping) written(n *pg.Node) string {
 	return sqlOf(n)
 }
 
-// sqlOf is an expression as text.
 func sqlOf(n *pg.Node) string {
 	sel := &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
 	return strings.TrimPrefix(ast.Deparsed(sel), "SELECT ")
@@ -64,7 +63,6 @@ func (g *Grouping) listed(name string, f *pg.FuncCall) *refuse.Refusal {
 	return r
 }
 
-// anyOf refuses any_value.
 func (g *Grouping) anyOf(name string, f *pg.FuncCall) *refuse.Refusal {
 	r := noAnyValue.At(int(f.Location), name)
 	if len(f.Args) != 1 {

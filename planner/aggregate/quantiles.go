@@ -53,15 +53,11 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 	if g.Question.UnknownError == nil {
 		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
-	var where []*semantics.Expr
-	if f.AggFilter != nil {
-		e, refusal := g.Below("FILTER").Condition(f.AggFilter, "FILTER")
-		if refusal != nil {
-			return nil, refusal
-		}
-		where = linear.Conjuncts([]*semantics.Expr{e})
+	where, refusal := bind.FilterOf(f, g.Below("FILTER"))
+	if refusal == nil {
+		where, refusal = g.present(arg, where)
 	}
-	if where, refusal = g.present(arg, where); refusal != nil {
+	if refusal != nil {
 		return nil, refusal
 	}
 	if name == "mode" {
@@ -134,7 +130,7 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	if refusal != nil {
 		return nil, refusal
 	}
-	if t := arg.Type(); v != nil && isTimed(t) {
+	if t := arg.Type(); v != nil && (semantics.IsMoment(t) || t == policy.TimeT) {
 		return g.found("'"+policy.FormatValue(t, v)+"'::"+t.Format(-1), t)
 	}
 	x, ok := derived.RatOf(v)
@@ -187,16 +183,11 @@ func rankable(name string, arg *semantics.Expr, pos int) *refuse.Refusal {
 		return notRanked.At(pos, name, t.Name()).Hinting("percentile_disc takes times too: percentile_disc(0.5) WITHIN GROUP (ORDER BY date_trunc('hour', at)::time).")
 	case name == "percentile_cont" && t != policy.IntervalT:
 		return refuse.UnknownFunction.At(pos, "percentile_cont(double precision, "+t.Name()+")").Hinting("percentile_disc takes dates and times too.")
-	case isTimed(t):
+	case semantics.IsMoment(t) || t == policy.TimeT:
 		return nil
 	default:
 		return notRanked.At(pos, name, t.Name())
 	}
-}
-
-// isTimed tells dates, moments and times of the day.
-func isTimed(t policy.Type) bool {
-	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ || t == policy.TimeT
 }
 
 // permitted refuses extremes that the policy does not permit. A column is called as the statement calls it: that of a
@@ -266,13 +257,9 @@ func (g *Grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	if e.Parameter > 0 {
 		return mechanisms.Share{Num: 1, Den: 2}, nil // its value is not there yet
 	}
-	s, err := g.b.Env.Cast(e.Expr, policy.Float8, -1)
-	if err != nil {
-		return none, semantics.ScalarRefusal(err, ast.Location(n))
-	}
-	v, err := s.Eval(nil)
-	if err != nil {
-		return none, semantics.ScalarRefusal(err, ast.Location(n))
+	v, refusal := g.b.ConstantAs(e, policy.Float8, ast.Location(n))
+	if refusal != nil {
+		return none, refusal
 	}
 	x, ok := v.(float64)
 	r, whole := new(big.Rat), false
@@ -293,12 +280,7 @@ func (g *Grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 
 // selectionFor returns the leaf's column of a choice, adding it at first use.
 func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr, where []*semantics.Expr, share mechanisms.Share, typ policy.Type, between bool) *Found {
-	parts := make([]string, len(where))
-	for i, e := range where {
-		parts[i] = e.Canon
-	}
-	slices.Sort(parts)
-	canon := fmt.Sprintf("choice %d of %s where %s", kind, arg.Canon, strings.Join(slices.Compact(parts), " and "))
+	canon := fmt.Sprintf("choice %d of %s where %s", kind, arg.Canon, linear.WhereText(where))
 	set := slices.IndexFunc(g.Question.Choices, func(s *linear.ChoiceSet) bool { return s.Canon == canon })
 	if set < 0 {
 		set = len(g.Question.Choices)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
@@ -109,17 +110,11 @@ func (g *Grouping) term(call *pg.FuncCall, factors []*pg.Node) *linear.Term {
 			return t
 		}
 	}
-	scratch := *g
-	scratch.Question = &linear.Question{Table: g.Rows.Table}
-	found, refusal := scratch.Aggregate(call)
-	if refusal != nil || found.Formula != nil || found.Counter < 0 || len(scratch.Question.Counters) != 1 {
+	where, ok := g.countedWhere(call)
+	if !ok {
 		return nil
 	}
-	c := scratch.Question.Counters[0]
-	if c.Sum != nil || c.Values != nil || c.Units != nil || c.Choice != nil {
-		return nil
-	}
-	t.Where = c.Where
+	t.Where = where
 	return t
 }
 
@@ -133,13 +128,9 @@ func addedBy(t *linear.Term, g *Grouping, call *pg.FuncCall, arg *semantics.Expr
 	if !semantics.Numeric(arg) {
 		return false
 	}
-	var where []*semantics.Expr
-	if call.AggFilter != nil {
-		e, refusal := g.Below("FILTER").Condition(call.AggFilter, "FILTER")
-		if refusal != nil {
-			return false
-		}
-		where = linear.Conjuncts([]*semantics.Expr{e})
+	where, refusal := bind.FilterOf(call, g.Below("FILTER"))
+	if refusal != nil {
+		return false
 	}
 	present, refusal := g.present(arg, where)
 	if refusal != nil {

@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -133,13 +134,9 @@ func (g *Grouping) boolThreshold(f *pg.FuncCall) *Found {
 		return nil
 	}
 	t := g.Below("FILTER")
-	var where []*semantics.Expr
-	if f.AggFilter != nil {
-		e, refusal := t.Condition(f.AggFilter, "FILTER")
-		if refusal != nil {
-			return nil
-		}
-		where = linear.Conjuncts([]*semantics.Expr{e})
+	where, refusal := bind.FilterOf(f, t)
+	if refusal != nil {
+		return nil
 	}
 	arg, refusal := t.Condition(f.Args[0], name)
 	if refusal != nil {

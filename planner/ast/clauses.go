@@ -1,30 +1,22 @@
 package ast
 
-import pg "github.com/pganalyze/pg_query_go/v6"
+import (
+	"cmp"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+)
+
+var lockNames = map[pg.LockClauseStrength]string{pg.LockClauseStrength_LCS_FORKEYSHARE: "FOR KEY SHARE",
+	pg.LockClauseStrength_LCS_FORSHARE: "FOR SHARE", pg.LockClauseStrength_LCS_FORNOKEYUPDATE: "FOR NO KEY UPDATE"}
 
 // LockName is how a locking clause is written.
 func LockName(n *pg.Node) string {
-	switch n.GetLockingClause().GetStrength() {
-	case pg.LockClauseStrength_LCS_FORKEYSHARE:
-		return "FOR KEY SHARE"
-	case pg.LockClauseStrength_LCS_FORSHARE:
-		return "FOR SHARE"
-	case pg.LockClauseStrength_LCS_FORNOKEYUPDATE:
-		return "FOR NO KEY UPDATE"
-	}
-	return "FOR UPDATE"
+	return cmp.Or(lockNames[n.GetLockingClause().GetStrength()], "FOR UPDATE")
 }
 
 // SetOperation is the word of one.
-func SetOperation(op pg.SetOperation) string {
-	switch op {
-	case pg.SetOperation_SETOP_INTERSECT:
-		return "INTERSECT"
-	case pg.SetOperation_SETOP_EXCEPT:
-		return "EXCEPT"
-	}
-	return "UNION"
-}
+func SetOperation(op pg.SetOperation) string { return strings.TrimPrefix(op.String(), "SETOP_") }
 
 // IsZero tells the constant 0, isNoLimit LIMIT ALL.
 func IsZero(n *pg.Node) bool {

@@ -19,20 +19,23 @@ func SameTree(a, b *pg.Node) bool {
 	return proto.Equal(x, y)
 }
 
-// placeless clears the locations of a tree.
 func placeless(m protoreflect.Message) {
-	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case strings.HasSuffix(string(field.Name()), "location"):
-			m.Clear(field)
-		case field.IsList() && field.Message() != nil:
-			for i := range v.List().Len() {
-				placeless(v.List().Get(i).Message())
+	Each(m, func(m protoreflect.Message) {
+		m.Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+			if strings.HasSuffix(string(field.Name()), "location") {
+				m.Clear(field)
 			}
-		case !field.IsList() && field.Message() != nil:
-			placeless(v.Message())
+			return true
+		})
+	})
+}
+
+// PlaceAt gives every node of a tree one place.
+func PlaceAt(m protoreflect.Message, pos int32) {
+	Each(m, func(m protoreflect.Message) {
+		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
+			m.Set(field, protoreflect.ValueOfInt32(pos))
 		}
-		return true
 	})
 }
 

@@ -73,13 +73,7 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 		list = append(list, awaited(semantics.ValueExpr(row[0], only.Type, only.Typmod, pos)))
 	}
 	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
-		switch len(list) {
-		case 0:
-			return awaited(semantics.ValueExpr(nil, only.Type, only.Typmod, pos)), nil
-		case 1:
-			return list[0], nil
-		}
-		return nil, subqueryRows.At(pos)
+		return oneOf(list, awaited(semantics.ValueExpr(nil, only.Type, only.Typmod, pos)))
 	}
 	return b.comparedWithEach(s, t, subject, list)
 }
@@ -178,17 +172,13 @@ func (b *noting) comparedWithEach(s *pg.SubLink, t *semantics.Translator, subjec
 	if len(list) > maxConditions {
 		return nil, semantics.RowSubquery.At(pos).Hinting("The sub-query has too many rows: compare with its least or its largest value.")
 	}
-	var out *semantics.Expr
-	for _, e := range list {
-		one, refusal := t.Combine(operator[len(operator)-1], pos, subject, e)
-		if refusal == nil && out != nil {
-			one, refusal = t.Junction(form, pos, out, one)
-		}
-		if out = one; refusal != nil {
+	for i, e := range list {
+		var refusal *refuse.Refusal
+		if list[i], refusal = t.Combine(operator[len(operator)-1], pos, subject, e); refusal != nil {
 			return nil, refusal
 		}
 	}
-	return out, nil
+	return t.Junction(form, pos, list...)
 }
 
 // alone is a sub-query as a statement of its own: with the WITH queries that it names, and those that these name.

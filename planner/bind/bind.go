@@ -379,10 +379,7 @@ func (b *Binder) OverRows(r *Rows, place string) *semantics.Translator {
 			}
 			return b.answeredFirst(s, t, r)
 		}
-		if e, refusal := b.keyIsNull(r, n); e != nil || refusal != nil {
-			return e, refusal
-		}
-		return b.aboutKeys(r, n)
+		return b.aboutKeys(r, n, !r.MeetsList())
 	}
 	return t
 }
@@ -394,7 +391,7 @@ func (b *Binder) OverKeys(r *Rows, place string) *semantics.Translator {
 		if s := n.GetSubLink(); s != nil {
 			return b.answeredFirst(s, t, r)
 		}
-		return b.aboutKeys(r, n)
+		return b.aboutKeys(r, n, false)
 	}
 	return t
 }
@@ -458,13 +455,9 @@ func (b *Binder) Whole(n *pg.Node, clause string, none int64) (int64, *refuse.Re
 		return 0, limitConstant.At(ast.Location(n), clause)
 	}
 	b.Params.Note(e, policy.Int8)
-	s, err := b.Env.Cast(e.Expr, policy.Int8, -1)
-	if err != nil {
-		return 0, semantics.ScalarRefusal(err, ast.Location(n))
-	}
-	v, err := s.Eval(nil)
-	if err != nil {
-		return 0, semantics.ScalarRefusal(err, ast.Location(n))
+	v, refusal := b.ConstantAs(e, policy.Int8, ast.Location(n))
+	if refusal != nil {
+		return 0, refusal
 	}
 	i, ok := v.(int64)
 	if !ok {
@@ -478,4 +471,16 @@ func (b *Binder) Whole(n *pg.Node, clause string, none int64) (int64, *refuse.Re
 		return 0, r
 	}
 	return i, nil
+}
+
+// ConstantAs is a constant as a value of a type.
+func (b *Binder) ConstantAs(e *semantics.Expr, t policy.Type, pos int) (v policy.Value, refusal *refuse.Refusal) {
+	s, err := b.Env.Cast(e.Expr, t, -1)
+	if err == nil {
+		v, err = s.Eval(nil)
+	}
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, pos)
+	}
+	return v, nil
 }

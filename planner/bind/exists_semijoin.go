@@ -20,8 +20,9 @@ import (
 // derived table, and so a condition like any other.
 
 // aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
-// not. Nil, nil means the node says nothing of keys.
-func (b *noting) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+// not: payment_method_id IS NULL asks whether a row has one. Of a key that is not the unit's, and is never shown, that is
+// asked by a mark, where rows may get one. Nil, nil means the node says nothing of keys.
+func (b *noting) aboutKeys(r *Rows, n *pg.Node, marks bool) (*semantics.Expr, *refuse.Refusal) {
 	pos := ast.Location(n)
 	if l, k := equalKeys(n, r, r); l != nil {
 		if !r.areEqual(l, k) {
@@ -29,40 +30,26 @@ func (b *noting) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 		}
 		return r.equalPresent(l, k, pos)
 	}
-	if t := n.GetNullTest(); t != nil {
-		k, refusal := r.KeyNode(t.Arg)
-		if k == nil || refusal != nil || !r.KeyColumn(k).Unit && k.Present == 0 {
-			return nil, refusal
-		}
-		b.SaysPartner(r, k)
-		if _, refusal := r.Column(ast.Strings(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
-			return nil, nil // a column with a domain as well
-		}
-		e := r.Present(k, pos)
-		if t.Nulltesttype == pg.NullTestType_IS_NULL {
-			return (&semantics.Translator{}).Not(e)
-		}
-		return e, nil
-	}
-	return nil, nil
-}
-
-// keyIsNull asks of a key that is not the unit's, and is never shown, whether a row has one: payment_method_id IS NULL.
-// Nil: the node asks something else.
-func (b *noting) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	test := n.GetNullTest()
-	if test == nil || r.MeetsList() {
+	if test == nil {
 		return nil, nil
 	}
 	k, refusal := r.KeyNode(test.Arg)
-	if k == nil || refusal != nil || r.KeyColumn(k).Unit || k.Present > 0 {
+	if k == nil || refusal != nil {
 		return nil, refusal
 	}
-	pos := ast.Location(n)
+	shown := r.KeyColumn(k).Unit || k.Present > 0
+	if !shown && !marks {
+		return nil, nil
+	}
+	b.SaysPartner(r, k)
 	if _, refusal := r.Column(ast.Strings(test.Arg.GetColumnRef().Fields), pos); refusal == nil {
 		return nil, nil // a column with a domain as well
 	}
-	e := b.Known(r, k, pos)
+	e := r.Present(k, pos)
+	if !shown {
+		e = b.Known(r, k, pos)
+	}
 	if test.Nulltesttype == pg.NullTestType_IS_NULL {
 		return (&semantics.Translator{}).Not(e)
 	}
@@ -334,7 +321,7 @@ func (b *Binder) withinSubquery(own, around *Rows) *semantics.Translator {
 			}
 			return b.answeredFirst(s, t, own)
 		}
-		return b.aboutKeys(own, n)
+		return b.aboutKeys(own, n, false)
 	}
 	t.Columns = func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
 		e, refusal := own.Column(fields, pos)

@@ -38,11 +38,11 @@ func (b *Binder) ranked(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, ca
 		})
 	}
 	for _, n := range sel.DistinctClause {
-		on = append(on, outputOf(sel, n))
+		on = append(on, OutputOf(sel, n))
 	}
 	for i, n := range sel.SortClause {
 		s := n.GetSortBy()
-		switch by := outputOf(sel, s.Node); {
+		switch by := OutputOf(sel, s.Node); {
 		case same(by):
 		case i < len(on):
 			return nil, nil, distinctOnOrder.At(ast.Location(s.Node))
@@ -66,9 +66,9 @@ func (b *Binder) ranked(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, ca
 	return values, []*semantics.Expr{semantics.Node(semantics.FormCompare, "=", s, pos, values[f], one)}, nil
 }
 
-// outputOf is the output that an item of ORDER BY or DISTINCT ON names by its place or name; another item is what it
+// OutputOf is the output that an item of ORDER BY or DISTINCT ON names by its place or name; another item is what it
 // is.
-func outputOf(sel *pg.SelectStmt, n *pg.Node) *pg.Node {
+func OutputOf(sel *pg.SelectStmt, n *pg.Node) *pg.Node {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil {
 		if i := int(c.GetIval().Ival); i >= 1 && i <= len(sel.TargetList) {
 			return sel.TargetList[i-1].GetResTarget().Val

@@ -108,12 +108,9 @@ func (r *Rows) closed() (*Rows, *refuse.Refusal) {
 // noneOf says that one of some conditions is not true.
 func noneOf(conditions []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
 	t := &semantics.Translator{}
-	var all *semantics.Expr
-	for _, e := range conditions {
-		var refusal *refuse.Refusal
-		if all, refusal = t.Joined(semantics.FormAnd, pos, all, e); refusal != nil {
-			return nil, refusal
-		}
+	all, refusal := t.Junction(semantics.FormAnd, pos, conditions...)
+	if refusal != nil {
+		return nil, refusal
 	}
 	return t.Not(isTrue(all, pos))
 }

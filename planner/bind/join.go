@@ -72,7 +72,6 @@ func (b *Binder) joinRows(j *pg.JoinExpr, scope *Scope) (*Rows, *refuse.Refusal)
 	return out.aliased(j.Alias)
 }
 
-// joinPublic joins private rows with a table that is not private.
 func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *Scope) (*Rows, *refuse.Refusal) {
 	private, public := left, j.Rarg
 	how := joining{quals: ast.Conjuncts(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}
@@ -115,14 +114,10 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		}
 	}
 	for _, side := range []**Rows{&left, &right} {
-		if (*side).fan == nil {
-			continue
-		}
-		alone, refusal := (*side).rowByRow("joined with other private rows after it")
-		if refusal != nil {
+		var refusal *refuse.Refusal
+		if *side, refusal = (*side).rowByRow("joined with other private rows after it"); refusal != nil {
 			return nil, refusal
 		}
-		*side = alone
 	}
 	if left.Table.Dataset.Unit.Row {
 		return nil, rowUnits.At(j.pos, left.Table.Name, right.Table.Name)

@@ -28,7 +28,6 @@ type matcher struct {
 	lookup.Matching
 }
 
-// match joins them.
 func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals *lookup.Keyed) (*Rows, *refuse.Refusal) {
 	m := &matcher{b: b, from: from, public: public, how: how}
 	m.Matching = lookup.Matching{Env: b.Env, Private: from.Table, Public: t, Preserved: how.preserved, Equals: equals, Pos: how.pos}
@@ -94,7 +93,7 @@ func (m *matcher) conditions() *refuse.Refusal {
 		}
 		return nil, missing
 	}
-	t := &semantics.Translator{Env: m.b.Env, Params: m.b.Params, Columns: columns, Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) { return m.b.aboutKeys(m.from, n) }, Place: "ON"}
+	t := &semantics.Translator{Env: m.b.Env, Params: m.b.Params, Columns: columns, Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) { return m.b.aboutKeys(m.from, n, false) }, Place: "ON"}
 	for _, name := range m.how.using {
 		own, refusal := m.from.Column([]string{name}, m.how.pos)
 		if refusal != nil {

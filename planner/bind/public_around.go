@@ -121,40 +121,41 @@ func AllOf(list []*pg.Node) *pg.Node {
 	return pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, list, -1)
 }
 
+// columnsOf are the references to columns in an expression, and whether it holds a sub-query.
+func columnsOf(n *pg.Node) (list []*pg.Node, queries bool) {
+	ast.Holds(n, func(n *pg.Node) bool {
+		if n.GetColumnRef() != nil {
+			list = append(list, n)
+		}
+		queries = queries || n.GetSubLink() != nil
+		return false
+	})
+	return list, queries
+}
+
+// has reports whether a reference is to a column or a key of these rows.
+func (r *Rows) has(n *pg.Node) bool {
+	k, _ := r.KeyNode(n)
+	return k != nil || ofRows(n, r)
+}
+
 // readsAll tells an expression of which every column is one of these rows, readsNone one of which none is, and some is
 // another's.
 func (r *Rows) readsAll(n *pg.Node) bool {
-	all, some := true, false
-	ast.Holds(n, func(n *pg.Node) bool {
-		if n.GetColumnRef() != nil {
-			all, some = all && ofRows(n, r), true
-		}
-		all = all && n.GetSubLink() == nil
-		return false
-	})
-	return all && some
+	list, queries := columnsOf(n)
+	return len(list) > 0 && !queries && !slices.ContainsFunc(list, func(n *pg.Node) bool { return !ofRows(n, r) })
 }
 
 func (r *Rows) readsNone(n *pg.Node) bool {
-	none, some := true, false
-	ast.Holds(n, func(n *pg.Node) bool {
-		if n.GetColumnRef() != nil {
-			k, _ := r.KeyNode(n)
-			none, some = none && k == nil && !ofRows(n, r), true
-		}
-		none = none && n.GetSubLink() == nil
-		return false
-	})
-	return none && some
+	list, queries := columnsOf(n)
+	return len(list) > 0 && !queries && !slices.ContainsFunc(list, r.has)
 }
 
 // readsOthers tells a condition of which some column is not one of these rows.
 func (r *Rows) readsOthers(where *pg.Node) bool {
 	return slices.ContainsFunc(ast.Conjuncts(where), func(n *pg.Node) bool {
-		return !ast.Holds(n, func(n *pg.Node) bool { return n.GetSubLink() != nil }) && ast.Holds(n, func(n *pg.Node) bool {
-			k, _ := r.KeyNode(n)
-			return n.GetColumnRef() != nil && k == nil && !ofRows(n, r)
-		})
+		list, queries := columnsOf(n)
+		return !queries && slices.ContainsFunc(list, func(n *pg.Node) bool { return !r.has(n) })
 	})
 }
 

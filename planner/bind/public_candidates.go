@@ -44,7 +44,6 @@ const MaxCandidates = 1 << 10
 // virtualColumn is the position of a list's first column where it stands for any candidate.
 const virtualColumn = 1 << 20
 
-// meet joins private rows with a public list.
 func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	list, refusal := b.candidatesOf(from, n, scope)
 	if refusal != nil {

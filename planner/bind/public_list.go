@@ -183,13 +183,18 @@ func (l *listed) value(value *pg.Node, distinct bool) (*semantics.Expr, *refuse.
 	if distinct {
 		list = different(list)
 	}
+	return oneOf(list, of.Worth(nil, l.pos))
+}
+
+// oneOf is the one value of a sub-query, or that of none.
+func oneOf(list []*semantics.Expr, none *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	switch len(list) {
 	case 0:
-		return of.Worth(nil, l.pos), nil
+		return none, nil
 	case 1:
 		return list[0], nil
 	}
-	return nil, subqueryRows.At(l.pos)
+	return nil, subqueryRows.At(none.Pos)
 }
 
 // values is a test for the values of an expression over the public rows.
@@ -225,16 +230,10 @@ func (l *listed) anyRow(subject *semantics.Expr, value *pg.Node) (*semantics.Exp
 	if list = different(list); len(list) > maxConditions {
 		return nil, l.tooMany(maxConditions)
 	}
-	out := semantics.ConstantExpr(false, policy.Bool, l.pos)
-	for i, e := range list {
-		var refusal *refuse.Refusal
-		if i == 0 {
-			out = e
-		} else if out, refusal = l.alone().Junction(semantics.FormOr, l.pos, out, e); refusal != nil {
-			return nil, refusal
-		}
+	if len(list) == 0 {
+		return semantics.ConstantExpr(false, policy.Bool, l.pos), nil
 	}
-	return out, nil
+	return l.alone().Junction(semantics.FormOr, l.pos, list...)
 }
 
 // oneRow is the condition for one public row: that it is among those of the sub-query, which is never NULL, and its
@@ -252,12 +251,7 @@ func (l *listed) oneRow(t *semantics.Translator, subject *semantics.Expr, value 
 		}
 	}
 	l.b.Env.Work.Step(perBranch)
-	s, err := scalar.IsTruth(branch.Expr, true)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, l.pos)
-	}
-	sure := semantics.Node(semantics.FormIs, "istrue", s, l.pos, branch)
-	sure.Want = true
+	sure := isTrue(branch, l.pos)
 	if subject == nil {
 		return sure, nil
 	}

@@ -29,7 +29,6 @@ func (b *Binder) publicTable(n *pg.Node, scope *Scope) (t *policy.Table, alias *
 	return nil, nil
 }
 
-// lookUp joins a public table to private rows.
 func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	t, alias := b.publicTable(n, scope)
 	listed, answered := t == nil, false
@@ -110,7 +109,7 @@ func beside(from, public *Rows, alias *pg.Alias, j *joining) (private, named *Ro
 // columns are private rows with the columns of the public row that has their key, or with NULL.
 func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
 	out, value, found := *from, l.Column, l.Found()
-	if lookup.Together(from.Table, semantics.Node(semantics.FormOther, "", nil, -1, l.Args...).Cols) > plans.MaxCells {
+	if semantics.Together(from.Table, semantics.Node(semantics.FormOther, "", nil, -1, l.Args...).Cols) > plans.MaxCells {
 		table, listed, is, refusal := l.Tabulated(from.Table, j.pos)
 		if refusal != nil {
 			return nil, refusal

@@ -155,7 +155,6 @@ func (r *Rows) test(list []condition) (some bool) {
 	return some
 }
 
-// reads are the positions of the columns that a condition reads.
 func (c *condition) reads() (list []int) {
 	for _, of := range c.Columns() {
 		list = append(list, slices.Index(c.of.Columns, of))

@@ -38,13 +38,9 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if small := Filtered(f); small != f && (name == "min" || name == "max" || f.AggDistinct || name == "sum" && small.Args[0].GetAConst() == nil) {
 		f = small
 	}
-	var where []*semantics.Expr
-	if f.AggFilter != nil {
-		e, refusal := t.Condition(f.AggFilter, "FILTER")
-		if refusal != nil {
-			return nil, refusal
-		}
-		where = linear.Conjuncts([]*semantics.Expr{e})
+	where, refusal := FilterOf(f, t)
+	if refusal != nil {
+		return nil, refusal
 	}
 	if f.AggStar {
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
@@ -94,6 +90,18 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 		return nil, unitAggregate.At(pos, name+" of an expression")
 	}
 	return g.ofColumn(name, g.source.Table.Columns[arg.Cols[0]], where, pos)
+}
+
+// FilterOf are the conditions of an aggregate's FILTER.
+func FilterOf(f *pg.FuncCall, t *semantics.Translator) ([]*semantics.Expr, *refuse.Refusal) {
+	if f.AggFilter == nil {
+		return nil, nil
+	}
+	e, refusal := t.Condition(f.AggFilter, "FILTER")
+	if refusal != nil {
+		return nil, refusal
+	}
+	return linear.Conjuncts([]*semantics.Expr{e}), nil
 }
 
 // Filtered writes an aggregate that leaves NULLs out over CASE WHEN p THEN x END as one of x with FILTER (WHERE p),
@@ -192,14 +200,8 @@ func (g *unitAggregates) ofColumn(name string, c *policy.Column, where []*semant
 	switch {
 	case name == "count":
 		return g.add(derived.UnitAggregate{Kind: derived.UnitDistinct, Column: c}, where, policy.Int8, pos)
-	case name == "sum" && c.Type.Integer():
-		typ := policy.Int8
-		if c.Type == policy.Int8 {
-			typ = policy.NumericType
-		}
-		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, typ, pos)
-	case name == "sum" && c.Type == policy.NumericType && c.Domain.Scale >= 0:
-		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, policy.NumericType, pos)
+	case name == "sum" && (c.Type.Integer() || c.Type == policy.NumericType && c.Domain.Scale >= 0):
+		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, semantics.AggregateType(name, c.Type), pos)
 	case name == "min" && c.Domain.Ordered():
 		return g.add(derived.UnitAggregate{Kind: derived.UnitMin, Column: c}, where, c.Type, pos)
 	case name == "max" && c.Domain.Ordered():

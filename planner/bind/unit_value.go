@@ -119,7 +119,6 @@ func links(sel *pg.SelectStmt, around, from *Rows) (linked []link, own []*pg.Nod
 	return linked, own
 }
 
-// aggregateCalls are the aggregates of an expression.
 func aggregateCalls(n *pg.Node) (calls []*pg.FuncCall) {
 	ast.Holds(n, func(n *pg.Node) bool {
 		if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
@@ -243,14 +242,7 @@ func ofRows(n *pg.Node, r *Rows) bool {
 // readsOnly tells an expression that reads columns of the rows around it, and none of a sub-query's own, whose names
 // come first.
 func readsOnly(n *pg.Node, around, own *Rows) bool {
-	reads, others := false, false
-	ast.Holds(n, func(n *pg.Node) bool {
-		if n.GetColumnRef() != nil {
-			others = others || ofRows(n, own) || !ofRows(n, around)
-			reads = true
-		}
-		others = others || n.GetSubLink() != nil
-		return false
-	})
-	return reads && !others
+	list, queries := columnsOf(n)
+	return len(list) > 0 && !queries &&
+		!slices.ContainsFunc(list, func(n *pg.Node) bool { return ofRows(n, own) || !ofRows(n, around) })
 }

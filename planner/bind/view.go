@@ -5,7 +5,6 @@ import (
 	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/discovery"
@@ -34,7 +33,7 @@ func (b *Binder) viewRows(t *policy.Table, pos int) (*Rows, *refuse.Refusal) {
 		return nil, refusal
 	}
 	if pos >= 0 { // what is refused of it is refused of the name that stands for it
-		placedAt(sel.ProtoReflect(), int32(pos))
+		ast.PlaceAt(sel.ProtoReflect(), int32(pos))
 	}
 	params, path, literals := b.Params, b.Context.Settings.SearchPath, b.Env.Literals
 	b.viewing, b.Params, b.Context.Settings.SearchPath = append(b.viewing, t), &semantics.Parameters{}, nil
@@ -65,15 +64,9 @@ func (b *Binder) viewColumns(t *policy.Table, found *Rows, pos int) (*Rows, *ref
 		case slices.Contains(found.names[at+1:], c.Name):
 			return nil, Ambiguous.At(pos, c.Name)
 		}
-		e := found.exprs[at]
-		if e.Type() == policy.Unknown {
-			s, err := b.Env.Coerce(e.Expr, policy.Text)
-			if err != nil {
-				return nil, semantics.ScalarRefusal(err, e.Pos)
-			}
-			typed := *e
-			typed.Expr = s
-			e = &typed
+		e, refusal := (&semantics.Translator{Env: b.Env}).Typed(found.exprs[at], policy.Text)
+		if refusal != nil {
+			return nil, refusal
 		}
 		if e.Type().Held() != c.Type {
 			return nil, viewType.At(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
@@ -96,15 +89,6 @@ func ViewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 		return nil, viewStatement.At(-1)
 	}
 	return sel, refusal
-}
-
-// placedAt gives every node of a tree one place.
-func placedAt(m protoreflect.Message, pos int32) {
-	ast.Each(m, func(m protoreflect.Message) {
-		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
-			m.Set(field, protoreflect.ValueOfInt32(pos))
-		}
-	})
 }
 
 // noPublicRows stands for public tables before they are copied.

@@ -21,9 +21,14 @@ import (
 // has of its unit's other rows is as private as the row. The expression around it, and the SELECT above, read that
 // column like any other.
 
-// windowArguments is how many arguments window functions take that are no aggregates.
-var windowArguments = map[string]struct{ least, most int }{
-	"row_number": {0, 0}, "rank": {0, 0}, "dense_rank": {0, 0}, "ntile": {1, 1}, "lag": {1, 3}, "lead": {1, 3}, "first_value": {1, 1}, "last_value": {1, 1},
+// windowFunctions are the window functions that are no aggregates, and how many arguments they take.
+var windowFunctions = map[string]struct {
+	kind        derived.WindowKind
+	least, most int
+}{
+	"row_number": {derived.WindowRowNumber, 0, 0}, "rank": {derived.WindowRank, 0, 0}, "dense_rank": {derived.WindowDenseRank, 0, 0},
+	"ntile": {derived.WindowNtile, 1, 1}, "lag": {derived.WindowLag, 1, 3}, "lead": {derived.WindowLead, 1, 3},
+	"first_value": {derived.WindowFirst, 1, 1}, "last_value": {derived.WindowLast, 1, 1},
 }
 
 // windows binds the window functions of one SELECT, each to a column of the table to come.
@@ -103,7 +108,6 @@ func called(t *semantics.Translator, values map[*pg.FuncCall]*semantics.Expr) *s
 	return &own
 }
 
-// call binds one window function.
 func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	name, refusal := ast.FunctionName(f)
@@ -114,27 +118,26 @@ func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	if refusal := v.over(f, &c); refusal != nil {
 		return nil, refusal
 	}
-	if most, ok := windowArguments[name]; ok && (f.AggFilter != nil || f.AggDistinct || f.AggStar || len(f.AggOrder) > 0 || len(f.Args) < most.least || len(f.Args) > most.most) {
+	of, ok := windowFunctions[name]
+	if ok && (f.AggFilter != nil || f.AggDistinct || f.AggStar || len(f.AggOrder) > 0 || len(f.Args) < of.least || len(f.Args) > of.most) {
 		return nil, windowCall.At(pos, name)
 	}
-	switch name {
-	case "row_number", "rank", "dense_rank":
-		c.Kind = map[string]derived.WindowKind{"row_number": derived.WindowRowNumber, "rank": derived.WindowRank, "dense_rank": derived.WindowDenseRank}[name]
-		c.Frame = derived.WindowFrame{}
-		return v.put(c, pos)
-	case "ntile":
-		c.Kind, c.Frame = derived.WindowNtile, derived.WindowFrame{}
-		if c.Offset, refusal = v.constant(f, 0, 0); refusal != nil {
+	switch c.Kind = of.kind; c.Kind {
+	case derived.WindowFirst, derived.WindowLast:
+		return v.end(f, name, c)
+	case derived.WindowLag, derived.WindowLead:
+		return v.neighbour(f, name, c)
+	case derived.WindowNtile:
+		if c.Offset, refusal = v.whole(f.Args[0]); refusal != nil {
 			return nil, refusal
 		}
 		if c.Offset < 1 {
 			return nil, badNtile.At(pos)
 		}
+		fallthrough
+	case derived.WindowRowNumber, derived.WindowRank, derived.WindowDenseRank:
+		c.Frame = derived.WindowFrame{}
 		return v.put(c, pos)
-	case "lag", "lead":
-		return v.neighbour(f, name, c)
-	case "first_value", "last_value":
-		return v.end(f, name, c)
 	}
 	c.Kind = derived.WindowAggregate
 	if c.Frame.Whole() { // the order decides nothing
@@ -173,16 +176,12 @@ func (v *windows) put(c derived.WindowColumn, pos int) (*semantics.Expr, *refuse
 // none what this row says.
 func (v *windows) neighbour(f *pg.FuncCall, name string, c derived.WindowColumn) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
-	if len(f.Args) < 1 || len(f.Args) > 3 {
-		return nil, refuse.UnknownFunction.At(pos, name)
-	}
-	c.Kind, c.Frame = derived.WindowLag, derived.WindowFrame{}
-	if name == "lead" {
-		c.Kind = derived.WindowLead
-	}
-	var refusal *refuse.Refusal
-	if c.Offset, refusal = v.constant(f, 1, 1); refusal != nil {
-		return nil, refusal
+	c.Frame, c.Offset = derived.WindowFrame{}, 1
+	if len(f.Args) > 1 {
+		var refusal *refuse.Refusal
+		if c.Offset, refusal = v.whole(f.Args[1]); refusal != nil {
+			return nil, refusal
+		}
 	}
 	if c.Offset < 0 {
 		c.Kind, c.Offset = derived.WindowLag+derived.WindowLead-c.Kind, -c.Offset
@@ -221,13 +220,6 @@ func (v *windows) neighbour(f *pg.FuncCall, name string, c derived.WindowColumn)
 // another row's.
 func (v *windows) end(f *pg.FuncCall, name string, c derived.WindowColumn) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
-	if len(f.Args) != 1 {
-		return nil, refuse.UnknownFunction.At(pos, name)
-	}
-	c.Kind = derived.WindowFirst
-	if name == "last_value" {
-		c.Kind = derived.WindowLast
-	}
 	whole := derived.WindowFrame{Rows: true, Start: derived.FrameFirst, End: derived.FrameLast}
 	switch first := c.Kind == derived.WindowFirst; {
 	case first && c.Frame.Start == derived.FrameFirst && c.Frame.Filled(), !first && c.Frame.End == derived.FrameLast && c.Frame.Filled():
@@ -265,17 +257,7 @@ func (v *windows) valueOf(f *pg.FuncCall, c derived.WindowColumn) (value *semant
 	return e.Moved(column.Cols[0]), false, nil
 }
 
-// constant reads an argument that is a whole number.
-func (v *windows) constant(f *pg.FuncCall, at int, missing int64) (int64, *refuse.Refusal) {
-	if at >= len(f.Args) {
-		if missing == 0 {
-			return 0, refuse.UnknownFunction.At(int(f.Location), "this window function without an argument")
-		}
-		return missing, nil
-	}
-	return v.whole(f.Args[at])
-}
-
+// whole reads a constant that is an integer.
 func (v *windows) whole(n *pg.Node) (int64, *refuse.Refusal) {
 	t := &semantics.Translator{Env: v.b.Env, Params: v.b.Params, Place: "a window"}
 	e, refusal := t.Expr(n)
@@ -285,13 +267,9 @@ func (v *windows) whole(n *pg.Node) (int64, *refuse.Refusal) {
 	if v.b.Params.Note(e, policy.Int4); e.Parameter > 0 && v.b.Params.Describing { // which is not there yet
 		return 1, nil
 	}
-	s, err := v.b.Env.Cast(e.Expr, policy.Int4, -1)
-	if err != nil {
-		return 0, semantics.ScalarRefusal(err, ast.Location(n))
-	}
-	value, err := s.Eval(nil)
-	if err != nil {
-		return 0, semantics.ScalarRefusal(err, ast.Location(n))
+	value, refusal := v.b.ConstantAs(e, policy.Int4, ast.Location(n))
+	if refusal != nil {
+		return 0, refusal
 	}
 	if i, ok := value.(int64); ok {
 		return i, nil
@@ -380,7 +358,6 @@ func (v *windows) partition(n *pg.Node, c *derived.WindowColumn) *refuse.Refusal
 	return refusal
 }
 
-// order adds an item of ORDER BY.
 func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
 	o := derived.WindowOrder{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
 	o.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST || o.Descending && s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_LAST

@@ -157,22 +157,13 @@ func (c ComputedColumn) domain() *policy.Domain {
 	}
 	coarsen(step, low, high)
 	low.Sub(low, new(big.Int).Mod(low, step))
-	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
-	var domain *policy.Domain
-	var err error
+	typ, typmod := policy.Int8, int32(-1)
 	if c.Decimal() {
-		units, typmod := func(n *big.Int) policy.Numeric { return policy.Numeric{Coefficient: n, Scale: digits} }, int32(-1)
-		if c.scale() >= 0 {
-			typmod = int32((38<<16)|int(digits)) + 4
+		if typ = policy.NumericType; c.scale() >= 0 {
+			typmod = typmodOf(digits)
 		}
-		domain, err = policy.Steps(policy.NumericType, typmod, units(low), units(high), policy.Step{Decimal: units(step)}, rules)
-	} else {
-		domain, err = policy.Steps(policy.Int8, -1, low.Int64(), high.Int64(), policy.Step{Whole: step.Int64()}, rules)
 	}
-	if err != nil {
-		return nil
-	}
-	return domain
+	return spaced(typ, typmod, digits, low, high, step, policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude})
 }
 
 // Column is a column of such a sum, of no table; nil means it is too large.
@@ -191,9 +182,7 @@ func (c ComputedColumn) Column() *policy.Column {
 // NewComputed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too
 // large.
 func NewComputed(c *Computed) *policy.Table {
-	t := newDerived(c, c.From.MaxRowsPerUnit)
-	t.Name = c.From.Name
-	addAll(t, c.From)
+	t := newExtended(c, c.From.MaxRowsPerUnit)
 	for _, terms := range c.Columns {
 		column := terms.Column()
 		if column == nil {

@@ -130,11 +130,7 @@ func (u *PerUnit) Meaning(f policy.Fingerprints) []byte {
 	for _, k := range u.Keys {
 		b = encodeRuns(predicate.EncodeText(b, k.Column.Name), k.First)
 	}
-	b = binary.AppendUvarint(b, uint64(len(u.JoinKeys)))
-	for _, k := range u.JoinKeys {
-		b = predicate.EncodeText(b, k.Name)
-	}
-	if u.Present {
+	if b = encodeNames(b, u.JoinKeys); u.Present {
 		b = append(b, 'p')
 	}
 	b = binary.AppendUvarint(b, uint64(len(u.Aggregates)))
@@ -170,6 +166,14 @@ func encodeInputs(b []byte, d policy.Derivation, f policy.Fingerprints) []byte {
 // those of its inputs, so that of tables in one another each was twice as long as the one before: 30 made a gigabyte.
 // Fingerprints begin with a quote, so none is such a hash. Those below stay as they are, and so do digests of releases.
 const longInput = 1 << 16
+
+func encodeNames(b []byte, columns []*policy.Column) []byte {
+	b = binary.AppendUvarint(b, uint64(len(columns)))
+	for _, c := range columns {
+		b = predicate.EncodeText(b, c.Name)
+	}
+	return b
+}
 
 // EncodeEquals writes which keys are equated.
 func EncodeEquals(b []byte, on []Equal) []byte {

@@ -3,7 +3,6 @@ package derived
 import (
 	"encoding/binary"
 
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -34,11 +33,7 @@ func (m *Matched) Inputs() []*policy.Table { return []*policy.Table{m.From} }
 // Meaning is canonical: public rows are numbered in the order of their values, and what these are is in what is made of
 // them.
 func (m *Matched) Meaning(f policy.Fingerprints) []byte {
-	b := encodeInputs([]byte("matched"), m, f)
-	b = binary.AppendUvarint(b, uint64(len(m.Args)))
-	for _, c := range m.Args {
-		b = predicate.EncodeText(b, c.Name)
-	}
+	b := encodeNames(encodeInputs([]byte("matched"), m, f), m.Args)
 	b = binary.AppendUvarint(b, uint64(m.Rows))
 	b = binary.AppendUvarint(b, uint64(len(m.Matches)))
 	for _, match := range m.Matches {
@@ -77,9 +72,8 @@ func NewMatched(m *Matched, public string) *policy.Table {
 	if times > MaxMatches || m.From.MaxRowsPerUnit > MaxRows/times {
 		return nil
 	}
-	t := newDerived(m, m.From.MaxRowsPerUnit*times)
-	t.Name = derivedName(m.From) + " with " + public
-	addAll(t, m.From)
+	t := newExtended(m, m.From.MaxRowsPerUnit*times)
+	t.Name += " with " + public
 	nulls := policy.NullExclude
 	if m.Outer {
 		nulls = policy.NullCell

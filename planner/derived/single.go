@@ -129,16 +129,12 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 	if t.MaxRowsPerUnit == 1 {
 		return nil, true
 	}
-	if from := Widened(t); from != nil {
-		return singleIn(from, inputsOf(t, keys, func(at int) *policy.Column { return from.Keys[at] }), base)
-	}
 	switch d := t.Derived.(type) {
 	case nil:
 		return declaredSingle(t, keys, base)
-	case *Marked:
-		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
-	case *Windowed:
-		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
+	case *Computed, *Tabulated, *Tested, *Marked, *Windowed:
+		from := t.Derived.Inputs()[0]
+		return singleIn(from, inputsOf(t, keys, func(at int) *policy.Column { return from.Keys[at] }), base)
 	case *PerUnit:
 		of := inputsOf(t, keys, func(at int) *policy.Column { return d.KeysOf()[at] })
 		return nil, len(d.Keys) == 0 && !slices.ContainsFunc(d.JoinKeys, func(k *policy.Column) bool { return !slices.Contains(of, k) })

@@ -29,6 +29,19 @@ func newDerived(d policy.Derivation, rows int64) *policy.Table {
 		Static: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static })}
 }
 
+// newExtended makes the table of a derivation of rows of its first input, with that one's columns and keys.
+func newExtended(d policy.Derivation, rows int64) *policy.Table {
+	t, from := newDerived(d, rows), d.Inputs()[0]
+	t.Name = from.Name
+	for _, c := range from.Columns {
+		addColumn(t, c, from, c.Domain)
+	}
+	for _, k := range from.Keys {
+		addKey(t, k, from)
+	}
+	return t
+}
+
 // MaxRows is the largest bound of rows per unit that a derived table may have.
 const MaxRows = 1 << 20
 
@@ -73,9 +86,7 @@ func truths() *policy.Domain {
 
 // NewMarked makes the table of a Marked.
 func NewMarked(m *Marked) *policy.Table {
-	t := newDerived(m, m.From.MaxRowsPerUnit)
-	t.Name = m.From.Name
-	addAll(t, m.From)
+	t := newExtended(m, m.From.MaxRowsPerUnit)
 	addColumn(t, &policy.Column{Name: "has " + m.Other.Name, Type: policy.Bool, Typmod: -1}, m.From, truths())
 	return t
 }
@@ -155,7 +166,11 @@ func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 		return &policy.Column{Name: word + a.Column.Name, Type: a.Column.Type, Typmod: a.Column.Typmod}, a.Column.Domain.WithNull()
 	}
 	if a.Kind == UnitSum {
-		return &policy.Column{Name: "sum " + a.Column.Name, Type: sumType(a.Column), Typmod: a.Column.Typmod}, sumDomain(a.Column, rows)
+		domain, typ := sumDomain(a.Column, rows), policy.Int8
+		if a.Column.Type == policy.NumericType {
+			typ = a.Column.Type
+		}
+		return &policy.Column{Name: "sum " + a.Column.Name, Type: typ, Typmod: a.Column.Typmod}, domain
 	}
 	name, least := "count", int64(0)
 	switch {
@@ -167,13 +182,6 @@ func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 		least = 1 // a group has a row
 	}
 	return &policy.Column{Name: name, Type: policy.Int8, Typmod: -1}, steppedDomain(policy.Int8, -1, least, rows, policy.NullExclude)
-}
-
-func sumType(c *policy.Column) policy.Type {
-	if c.Type == policy.NumericType {
-		return c.Type
-	}
-	return policy.Int8
 }
 
 // sumDomain is what the sum of 1 to rows values of a column may be, nil where that is too far.
@@ -200,7 +208,7 @@ func sumDomain(c *policy.Column, rows int64) *policy.Domain {
 	if c.Type != policy.NumericType {
 		return steppedDomain(policy.Int8, -1, least, most, policy.NullCell)
 	}
-	return steppedDomain(c.Type, int32((38<<16)|int(c.Domain.Scale))+4, least, most, policy.NullCell)
+	return steppedDomain(c.Type, typmodOf(c.Domain.Scale), least, most, policy.NullCell)
 }
 
 // steppedDomain is the domain from least to most, in units of 10^−scale, in cells as fine as their number allows.
@@ -209,33 +217,45 @@ func steppedDomain(t policy.Type, typmod int32, least, most int64, nulls policy.
 	for (most-least)/step >= int64(policy.MaxDomain/2) {
 		step *= 2
 	}
-	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
-	var domain *policy.Domain
-	var err error
+	digits := int32(0)
 	if t == policy.NumericType {
-		_, scale := policy.NumericTypmod(typmod)
-		if scale < 0 { // whole hundreds are no cells
+		if _, digits = policy.NumericTypmod(typmod); digits < 0 { // whole hundreds are no cells
 			return nil
 		}
-		units := func(n int64) policy.Numeric { return policy.Numeric{Coefficient: big.NewInt(n), Scale: scale} }
-		domain, err = policy.Steps(t, typmod, units(least), units(most), policy.Step{Decimal: units(step)}, rules)
-	} else {
-		domain, err = policy.Steps(t, typmod, least, most, policy.Step{Whole: step}, rules)
 	}
+	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
+	return spaced(t, typmod, digits, big.NewInt(least), big.NewInt(most), big.NewInt(step), rules)
+}
+
+// spaced is the domain of numbers, days or moments from low to high in cells of step, all in units of 10^−digits, or nil
+// if there is none.
+func spaced(t policy.Type, typmod, digits int32, low, high, step *big.Int, rules policy.Rules) *policy.Domain {
+	value := func(n *big.Int) policy.Value {
+		switch t {
+		case policy.NumericType:
+			return policy.Numeric{Coefficient: n, Scale: digits}
+		case policy.DateType:
+			return policy.Date(n.Int64())
+		case policy.TimestampT:
+			return policy.Timestamp(n.Int64())
+		case policy.TimestampTZ:
+			return policy.Timestamptz(n.Int64())
+		}
+		return n.Int64()
+	}
+	width := policy.Step{Whole: step.Int64()}
+	if t == policy.NumericType {
+		width = policy.Step{Decimal: policy.Numeric{Coefficient: step, Scale: digits}}
+	}
+	domain, err := policy.Steps(t, typmod, value(low), value(high), width, rules)
 	if err != nil {
 		return nil
 	}
 	return domain
 }
 
-func addAll(t, in *policy.Table) {
-	for _, c := range in.Columns {
-		addColumn(t, c, in, c.Domain)
-	}
-	for _, k := range in.Keys {
-		addKey(t, k, in)
-	}
-}
+// typmodOf is the modifier of a numeric with so many digits after the point.
+func typmodOf(digits int32) int32 { return int32((38<<16)|int(digits)) + 4 }
 
 // addColumn gives t a column like c of an input, under a name of its own.
 func addColumn(t *policy.Table, c *policy.Column, in *policy.Table, domain *policy.Domain) {
@@ -279,4 +299,22 @@ func ownName(t *policy.Table, c *policy.Column, in *policy.Table) string {
 			return next
 		}
 	}
+}
+
+// CompareNames orders columns by name: a policy may list them in any order.
+func CompareNames(a, b *policy.Column) int { return strings.Compare(a.Name, b.Name) }
+
+// NullableUnit reports whether rows of a table may name no unit: then each is a unit of its own.
+func NullableUnit(t *policy.Table) bool {
+	switch d := t.Derived.(type) {
+	case *Paired:
+		return d.Outer && NullableUnit(d.Left)
+	case *Computed, *Tabulated, *Tested, *Marked, *Matched:
+		return NullableUnit(t.Derived.Inputs()[0])
+	case *United:
+		return slices.ContainsFunc(d.Inputs(), NullableUnit)
+	case nil:
+		return t.NullEach
+	}
+	return false
 }

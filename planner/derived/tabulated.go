@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"math/big"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -60,12 +61,7 @@ func (d *Tabulated) Inputs() []*policy.Table { return []*policy.Table{d.From} }
 
 // Meaning: see Paired.
 func (d *Tabulated) Meaning(f policy.Fingerprints) []byte {
-	b := encodeInputs([]byte("tabulated"), d, f)
-	b = binary.AppendUvarint(b, uint64(len(d.Args)))
-	for _, c := range d.Args {
-		b = predicate.EncodeText(b, c.Name)
-	}
-	return predicate.EncodeText(b, d.digest)
+	return predicate.EncodeText(encodeNames(encodeInputs([]byte("tabulated"), d, f), d.Args), d.digest)
 }
 
 // domain is from the least to the largest number of a column; a combination that is not listed has none.
@@ -80,19 +76,14 @@ func (c TabulatedColumn) domain() *policy.Domain {
 		least, most = 0, 0
 	}
 	rules := policy.Rules{Nulls: policy.NullCell, Outside: policy.OutsideExclude}
-	var domain *policy.Domain
-	var err error
 	switch {
 	case c.Type.Integer():
 		return steppedDomain(c.Type, -1, least, most, policy.NullCell)
 	case c.Type == policy.DateType:
-		domain, err = policy.Steps(c.Type, -1, policy.Date(least), policy.Date(most), policy.Step{Whole: 1}, rules)
-	default:
-		if domain, err = policy.Enumerate(c.Type, c.Texts, rules); err == nil && (least < 0 || most >= int64(domain.Regular)) {
-			return nil
-		}
+		return spaced(c.Type, -1, 0, big.NewInt(least), big.NewInt(most), big.NewInt(1), rules)
 	}
-	if err != nil {
+	domain, err := policy.Enumerate(c.Type, c.Texts, rules)
+	if err != nil || least < 0 || most >= int64(domain.Regular) {
 		return nil
 	}
 	return domain
@@ -116,9 +107,7 @@ func NewTabulated(d *Tabulated) *policy.Table {
 			return nil
 		}
 	}
-	t := newDerived(d, d.From.MaxRowsPerUnit)
-	t.Name = d.From.Name
-	addAll(t, d.From)
+	t := newExtended(d, d.From.MaxRowsPerUnit)
 	hash := sha256.New()
 	write := func(n int64) { hash.Write(binary.AppendVarint(nil, n)) }
 	for _, at := range d.Combinations {
@@ -182,26 +171,18 @@ func (c TabulatedColumn) Of(i int) policy.Value {
 // Widened is the table whose rows those of t are, one each, with further columns that follow from each row alone; nil:
 // they are others.
 func Widened(t *policy.Table) *policy.Table {
-	switch d := t.Derived.(type) {
-	case *Computed:
-		return d.From
-	case *Tabulated:
-		return d.From
-	case *Tested:
-		return d.From
+	switch t.Derived.(type) {
+	case *Computed, *Tabulated, *Tested:
+		return t.Derived.Inputs()[0]
 	}
 	return nil
 }
 
 // extended returns the table whose columns are the first of t, in the same order, or nil if there is none.
 func extended(t *policy.Table) *policy.Table {
-	switch d := t.Derived.(type) {
-	case *Marked:
-		return d.From
-	case *Matched:
-		return d.From
-	case *Windowed:
-		return d.From
+	switch t.Derived.(type) {
+	case *Computed, *Tabulated, *Tested, *Marked, *Matched, *Windowed:
+		return t.Derived.Inputs()[0]
 	}
-	return Widened(t)
+	return nil
 }

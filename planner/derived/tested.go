@@ -77,7 +77,6 @@ func (d *Tested) encodeArms(b []byte) []byte {
 	return b
 }
 
-// columns are those that the conditions read.
 func (d *Tested) columns() (list []*policy.Column) {
 	for _, c := range d.Conditions {
 		for _, of := range c.Columns() {
@@ -125,16 +124,10 @@ func NewTested(from *policy.Table, conditions []Condition) *policy.Table {
 	if !d.find() || !d.tell() {
 		return nil
 	}
-	t := newDerived(d, from.MaxRowsPerUnit)
-	t.Name = from.Name
-	addAll(t, from)
-	rules := policy.Rules{Nulls: policy.NullExclude, Outside: policy.OutsideExclude}
-	domain, err := policy.Steps(policy.Int4, -1, int64(0), int64(len(d.Arms)), policy.Step{Whole: 1}, rules)
-	if err != nil {
-		return nil
-	}
-	t.Columns = append(t.Columns, &policy.Column{Name: d.name(), Type: policy.Int4, Typmod: -1, Table: t, Domain: domain,
-		Nulls: policy.NullExclude, Outside: policy.OutsideExclude})
+	t := newExtended(d, from.MaxRowsPerUnit)
+	t.Columns = append(t.Columns, &policy.Column{Name: d.name(), Type: policy.Int4, Typmod: -1, Table: t,
+		Domain: steppedDomain(policy.Int4, -1, 0, int64(len(d.Arms)), policy.NullExclude),
+		Nulls:  policy.NullExclude, Outside: policy.OutsideExclude})
 	return t
 }
 

@@ -63,10 +63,7 @@ func (u *United) Meaning(f policy.Fingerprints) []byte {
 				b = predicate.EncodeText(append(b, 'v'), v.text())
 			}
 		}
-		b = binary.AppendUvarint(b, uint64(len(br.Keys)))
-		for _, k := range br.Keys {
-			b = predicate.EncodeText(b, k.Name)
-		}
+		b = encodeNames(b, br.Keys)
 	}
 	if u.Full {
 		b = append(b, 'f')
@@ -328,29 +325,9 @@ func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain
 		step.SetInt64(1)
 	}
 	coarsen(step, low, high)
-	value := func(n *big.Int) policy.Value {
-		switch typ {
-		case policy.NumericType:
-			return policy.Numeric{Coefficient: n, Scale: digits}
-		case policy.DateType:
-			return policy.Date(n.Int64())
-		case policy.TimestampT:
-			return policy.Timestamp(n.Int64())
-		case policy.TimestampTZ:
-			return policy.Timestamptz(n.Int64())
-		}
-		return n.Int64()
+	typmod := int32(-1)
+	if typ == policy.NumericType && scale >= 0 {
+		typmod = typmodOf(digits)
 	}
-	typmod, width := int32(-1), policy.Step{Whole: step.Int64()}
-	if typ == policy.NumericType {
-		width = policy.Step{Decimal: policy.Numeric{Coefficient: step, Scale: digits}}
-		if scale >= 0 {
-			typmod = int32((38<<16)|int(digits)) + 4
-		}
-	}
-	d, err := policy.Steps(typ, typmod, value(low), value(high), width, rules)
-	if err != nil {
-		return nil
-	}
-	return d
+	return spaced(typ, typmod, digits, low, high, step, rules)
 }

@@ -117,7 +117,6 @@ func (w *Windowed) Meaning(f policy.Fingerprints) []byte {
 	return b
 }
 
-// encode writes what a function means.
 func (c WindowColumn) encode(b []byte) []byte {
 	name := func(c *policy.Column) {
 		if c != nil {
@@ -202,9 +201,7 @@ func NewWindowed(w *Windowed) *policy.Table {
 	if w.First > 0 {
 		rows = min(rows, w.Last-w.First+1)
 	}
-	t := newDerived(w, rows)
-	t.Name = w.From.Name
-	addAll(t, w.From)
+	t := newExtended(w, rows)
 	for _, f := range w.Columns {
 		c, domain := f.shown(w.From.MaxRowsPerUnit)
 		if domain == nil {

@@ -202,7 +202,7 @@ func Unseen(q *linear.Question, work *scalar.Work) *refuse.Refusal {
 			continue
 		}
 		for _, c := range q.Counters {
-			if c.Choice == nil && c.Units == nil && all(c.Where) && !missingOf(c.Values, row) {
+			if c.Choice == nil && c.Units == nil && all(c.Where) && (c.Values == nil || c.Values.Row || !missing(c.Values.Of[0], row)) {
 				return PreservedPublic.At(-1, q.Table.Name)
 			}
 		}
@@ -219,9 +219,4 @@ func Unseen(q *linear.Question, work *scalar.Work) *refuse.Refusal {
 func missing(e *semantics.Expr, row scalar.Row) bool {
 	v, err := e.Eval(row)
 	return err == nil && v == nil
-}
-
-// missingOf tells that a row has no value that would count as different from others.
-func missingOf(v *linear.DistinctValues, row scalar.Row) bool {
-	return v != nil && !v.Row && missing(v.Of[0], row)
 }

@@ -24,24 +24,6 @@ import (
 // products of columns then, which the database makes, and nothing is evaluated on combinations of all five columns'
 // cells.
 
-// Together is how many combinations of cells some columns have; beyond what is looked at, where one has no cells.
-func Together(t *policy.Table, columns []int) int {
-	combinations := 1
-	for _, at := range columns {
-		c := t.Columns[at]
-		if c.Domain == nil || c.Open != nil || combinations > math.MaxInt32/c.Domain.Size() {
-			return math.MaxInt32
-		}
-		combinations *= c.Domain.Size()
-	}
-	return combinations
-}
-
-// Seen tells columns whose cells are looked at together: they are not too many, and each is of one value.
-func Seen(t *policy.Table, columns []int) bool {
-	return Together(t, columns) <= plans.MaxCells && !slices.ContainsFunc(columns, func(at int) bool { return !t.Columns[at].Domain.Single() })
-}
-
 // Tabulator lists parts of expressions over a table, which gets columns for them.
 type Tabulator struct {
 	Env   scalar.Env
@@ -102,7 +84,7 @@ func (x *Tabulator) column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	if have := x.known[e.Canon]; have != nil {
 		return have, nil
 	}
-	if !semantics.Numeric(e) || e.Type().Floating() || Together(x.Table, e.Cols) > derived.MaxTabulated {
+	if !semantics.Numeric(e) || e.Type().Floating() || semantics.Together(x.Table, e.Cols) > derived.MaxTabulated {
 		return nil, nil
 	}
 	d, values, refusal := x.values(e)
@@ -136,7 +118,7 @@ func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 		return have, nil
 	}
 	typ := e.Type()
-	if Together(x.Table, e.Cols) > derived.MaxTabulated || typ == policy.Bpchar || !typ.Integer() && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
+	if semantics.Together(x.Table, e.Cols) > derived.MaxTabulated || typ == policy.Bpchar || !typ.Integer() && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
 		return nil, nil
 	}
 	d, values, refusal := x.values(e)
@@ -193,7 +175,7 @@ func (x *Tabulator) values(e *semantics.Expr) (*derived.Tabulated, []policy.Valu
 	for i, c := range at {
 		d.Args, sizes[i] = append(d.Args, x.Table.Columns[c]), x.Table.Columns[c].Domain.Size()
 	}
-	combinations := Together(x.Table, at)
+	combinations := semantics.Together(x.Table, at)
 	x.Env.Work.Take(combinations, bytesTabulated)
 	box, cells, values := semantics.NewBox(x.Table, x.Env), make([]int, len(at)), make([]policy.Value, combinations)
 	for n := range values {

@@ -56,11 +56,8 @@ func Bind(b *aggregate.Binder) (*Bound, *refuse.Refusal) {
 }
 
 func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
-	if sel.IntoClause != nil {
-		return nil, refuse.IntoTable.At(-1)
-	}
-	if len(sel.LockingClause) > 0 {
-		return nil, refuse.RowLocks.At(-1, ast.LockName(sel.LockingClause[0]))
+	if refusal := b.RowPickers(sel, false); refusal != nil {
+		return nil, refusal
 	}
 	sel = topOfUnion(b.Binder, sel)
 	d, columns, refusal := b.simple(sel)
@@ -70,12 +67,12 @@ func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
 	if d != nil && !d.beyond() {
 		return &Bound{Outer: plans.Outer{Direct: &d.Direct}, Columns: columns, Shown: &Shown{d.Leaf, d.counts, d.linear}, Direct: d}, nil
 	}
-	tree, refusal := b.engineTree(sel)
+	tree, refusal := (&tree{b: b}).query(sel)
 	if refusal != nil {
 		return nil, refusal
 	}
 	columns, shown := b.columns(sel)
-	return &Bound{Outer: plans.Outer{Tree: tree, Relations: b.relations}, Columns: columns, Shown: shown}, nil
+	return &Bound{Outer: plans.Outer{Tree: ast.Select(tree), Relations: b.relations}, Columns: columns, Shown: shown}, nil
 }
 
 // SeeInTree counts the parameters of a statement that a sandbox will type.
@@ -165,7 +162,7 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 		if t == policy.Unknown {
 			t = policy.Text
 		}
-		d.add(b, semantics.ValueExpr(nil, t, typmod, -1), nullOf(t).Expr)
+		d.add(b, semantics.ValueExpr(nil, t, typmod, -1), scalar.Constant(nil, t))
 		columns = append(columns, plans.OutColumn{Name: name, Type: t, Typmod: typmod})
 	}
 	out.Shows(func(at int) {

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -115,7 +117,9 @@ func (b *Query) columns(sel *pg.SelectStmt) (columns []plans.OutColumn, shown *S
 func Outputs(b *aggregate.Binder, p *plans.Plan, notes *semantics.Notes, listed bool) (list []plans.Output) {
 	w := walkOf(b, false)
 	if p != nil {
-		w.groups = newEmptySearch(w.b, p, notes)
+		w.b.Env.Asked = new(atomic.Bool)
+		w.groups = &emptySearch{plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{},
+			errors: map[*plans.CountColumn]int64{}}
 	}
 	out := w.query(b.Top)
 	if listed && (b.Top.LimitCount == nil || ast.IsNoLimit(b.Top.LimitCount)) {
@@ -538,19 +542,10 @@ func (w *walk) ofLeaf(g *aggregate.Grouping) relation {
 
 // groupItem is the expression that a position or an output name in GROUP BY stands for.
 func (w *walk) groupItem(n *pg.Node, sel *pg.SelectStmt) *pg.Node {
-	if c := n.GetAConst(); c != nil && c.GetIval() != nil {
-		if i := int(c.GetIval().Ival); i >= 1 && i <= len(sel.TargetList) {
-			return sel.TargetList[i-1].GetResTarget().GetVal()
-		}
+	if w.find(ast.Strings(n.GetColumnRef().GetFields())) != nil {
+		return n
 	}
-	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 && w.find(names) == nil {
-		for _, t := range sel.TargetList {
-			if ast.Label(t.GetResTarget()) == names[0] {
-				return t.GetResTarget().GetVal()
-			}
-		}
-	}
-	return n
+	return bind.OutputOf(sel, n)
 }
 
 // translator types expressions over the relations in sight, or over a leaf's row.

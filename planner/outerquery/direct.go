@@ -179,7 +179,6 @@ func SortTarget(n *pg.Node, targets []bind.Target) (int, *refuse.Refusal) {
 	return -1, nil
 }
 
-// limits reads LIMIT and OFFSET, which are constants.
 func (b *Query) limits(sel *pg.SelectStmt, out *direct) *refuse.Refusal {
 	limit, refusal := b.Whole(sel.LimitCount, "LIMIT", -1)
 	if refusal != nil {

@@ -3,7 +3,6 @@ package outerquery
 import (
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -48,11 +47,6 @@ type emptySearch struct {
 	known  map[*pg.SelectStmt]*emptyGroups
 	errors map[*plans.CountColumn]int64
 	steps  int // expressions that were evaluated
-}
-
-func newEmptySearch(b *Query, p *plans.Plan, notes *semantics.Notes) *emptySearch {
-	b.Env.Asked = new(atomic.Bool)
-	return &emptySearch{plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*plans.CountColumn]int64{}}
 }
 
 // emptyValue is what a column is worth at a group that nobody is in.

@@ -11,7 +11,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
-	"github.com/dpproxy/dpproxy/policy"
 )
 
 // A projection of a projection, as BI tools wrap a query: SELECT t.ward, t.n FROM (SELECT ward, count(*) AS n FROM
@@ -116,7 +115,6 @@ func (d *direct) show(t *semantics.Translator, b *Query, e *semantics.Expr) (boo
 	return e.Form == semantics.FormColumn, nil
 }
 
-// add adds an output column and how it is computed.
 func (d *direct) add(b *Query, e *semantics.Expr, item scalar.Expr) {
 	d.Items, d.exprs = append(d.Items, item), append(d.exprs, e)
 	d.counts = append(d.counts, b.countShown(d.Leaf, e))
@@ -135,6 +133,3 @@ func (b *Query) countShown(leaf int, e *semantics.Expr) int {
 func (b *Query) isNoisy(leaf int, e *semantics.Expr) bool {
 	return leaf >= 0 && len(e.Cols) > 0 && e.Cols[len(e.Cols)-1] >= len(b.Questions[leaf].Keys)
 }
-
-// nullOf is a NULL of a type, for columns that have no rows.
-func nullOf(t policy.Type) *semantics.Expr { return semantics.ConstantExpr(nil, t, -1) }

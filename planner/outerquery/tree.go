@@ -26,25 +26,13 @@ type tree struct {
 	aggregates bool     // set in a SELECT with aggregates, which may buy made-up rows
 }
 
-// engineTree rebuilds a whole statement.
-func (b *Query) engineTree(sel *pg.SelectStmt) (*pg.Node, *refuse.Refusal) {
-	out, refusal := (&tree{b: b}).query(sel)
-	if refusal != nil {
-		return nil, refusal
-	}
-	return &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: out}}, nil
-}
-
 // query rebuilds a SELECT in a scope of its own.
 func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 	if sel == nil {
 		return nil, refuse.Construct.At(-1, "this sub-query")
 	}
-	if sel.IntoClause != nil {
-		return nil, refuse.IntoTable.At(-1)
-	}
-	if len(sel.LockingClause) > 0 {
-		return nil, refuse.RowLocks.At(-1, ast.LockName(sel.LockingClause[0]))
+	if refusal := t.b.RowPickers(sel, false); refusal != nil {
+		return nil, refusal
 	}
 	in := &tree{b: t.b, scope: t.scope}
 	out := &pg.SelectStmt{LimitOption: sel.LimitOption, Op: sel.Op, All: sel.All, GroupDistinct: sel.GroupDistinct}
@@ -139,7 +127,6 @@ func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	return t.tail(sel, out)
 }
 
-// tail rebuilds ORDER BY, LIMIT and OFFSET.
 func (t *tree) tail(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	if out.SortClause, refusal = t.nodes(sel.SortClause); refusal != nil {
 		return refusal

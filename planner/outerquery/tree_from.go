@@ -57,7 +57,6 @@ func (t *tree) leafAs(n *pg.Node, name, leaf string) *pg.Node {
 	return n
 }
 
-// callable refuses a call that is not on the list of functions.
 func (t *tree) callable(f *pg.FuncCall) *refuse.Refusal {
 	if refusal := semantics.EngineFunction(f); refusal != nil {
 		return refusal
@@ -149,7 +148,6 @@ func (t *tree) char(n int, typ policy.Type) *pg.Node {
 	return cast
 }
 
-// arrayText writes an array literal.
 func (t *tree) arrayText(values []policy.Value) string {
 	parts := make([]string, len(values))
 	for i, v := range values {

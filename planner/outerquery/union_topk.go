@@ -86,13 +86,11 @@ func readAll(sel *pg.SelectStmt, branches []*branch) ([]*branch, int) {
 		return nil, 0
 	}
 	a, at := readBranch(sel)
-	if a == nil || len(branches) > 0 && (!equalTrees(branches[0].sel.FromClause, sel.FromClause) || len(a.names) != len(branches[0].names)) {
+	if a == nil || len(branches) > 0 && (!slices.EqualFunc(branches[0].sel.FromClause, sel.FromClause, ast.SameTree) || len(a.names) != len(branches[0].names)) {
 		return nil, 0
 	}
 	return append(branches, a), at
 }
-
-func equalTrees(a, b []*pg.Node) bool { return slices.EqualFunc(a, b, ast.SameTree) }
 
 // readBranch reads SELECT constants, count FROM … WHERE …
 func readBranch(sel *pg.SelectStmt) (a *branch, count int) {

@@ -1,6 +1,9 @@
 package outerquery
 
-import "github.com/dpproxy/dpproxy/policy"
+import (
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
 
 // The types of window functions: in SELECT ward, count(*), rank() OVER (ORDER BY count(*) DESC) FROM visits GROUP BY
 // ward the third column is a bigint that depends on the counts, the second a count as it is.
@@ -18,28 +21,21 @@ var windowTypes = map[string]policy.Type{
 	"percent_rank": policy.Float8, "cume_dist": policy.Float8,
 }
 
-// windowResult is the type of a window function over an argument.
 func windowResult(name string, arg policy.Type) policy.Type {
 	switch name {
 	case "min", "max", "first_value", "last_value", "nth_value", "lag", "lead":
 		return arg
 	case "sum":
-		switch arg {
-		case policy.Int2, policy.Int4:
-			return policy.Int8
-		case policy.Int8:
-			return policy.NumericType
+		if arg == policy.IntervalT {
+			return arg
 		}
-		return arg
+		return semantics.AggregateType(name, arg)
 	case "bool_and", "bool_or", "every":
 		return policy.Bool
 	case "string_agg":
 		return policy.Text
 	case "avg", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp":
-		if arg.Floating() {
-			return policy.Float8
-		}
-		return policy.NumericType
+		return semantics.AggregateType(name, arg)
 	}
 	return 0
 }

@@ -88,10 +88,6 @@ func defaultOf(sql string) *pg.Node {
 		return nil
 	}
 	node := tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val
-	ast.Each(node.ProtoReflect(), func(m protoreflect.Message) {
-		if place := m.Descriptor().Fields().ByName("location"); place != nil {
-			m.Set(place, protoreflect.ValueOfInt32(-1))
-		}
-	})
+	ast.PlaceAt(node.ProtoReflect(), -1)
 	return node
 }

@@ -77,87 +77,65 @@ func rowsOf(c *pg.CopyStmt) *pg.Node {
 	return ast.Select(q)
 }
 
-// copyGiven are the options as they were given; absent ones are nil.
-type copyGiven struct {
-	format                         CopyFormat
-	delimiter, null, quote, escape *string
-	header, all                    bool
-	headerGiven, forceGiven        bool
-	force                          []string
-	seen                           map[string]bool
-}
-
 func copyOptions(list []*pg.Node) (*Copy, *refuse.Refusal) {
-	given := copyGiven{seen: map[string]bool{}}
+	out, given := &Copy{Delimiter: '\t', Null: `\N`, Quote: '"'}, map[string]string{}
 	for _, n := range list {
-		if refusal := given.take(n.GetDefElem()); refusal != nil {
+		if refusal := out.take(n.GetDefElem(), given); refusal != nil {
 			return nil, refusal
 		}
 	}
-	if refusal := given.conflicts(); refusal != nil {
+	if refusal := out.conflicts(given); refusal != nil {
 		return nil, refusal
 	}
-	out := &Copy{Format: given.format, Delimiter: '\t', Null: `\N`, Quote: '"', Header: given.header, ForceAll: given.all, ForceQuote: given.force}
-	if given.format == CopyCSV {
+	if out.Format == CopyCSV {
 		out.Delimiter, out.Null = ',', ""
 	}
-	if given.null != nil {
-		out.Null = *given.null
+	if null, ok := given["null"]; ok {
+		out.Null = null
 	}
 	for _, o := range []struct {
-		given *string
-		to    *byte
-		name  string
-	}{{given.delimiter, &out.Delimiter, "delimiter"}, {given.quote, &out.Quote, "quote"}, {given.escape, &out.Escape, "escape"}} {
-		if o.given == nil {
-			continue
-		}
-		if len(*o.given) != 1 {
+		name string
+		to   *byte
+	}{{"delimiter", &out.Delimiter}, {"quote", &out.Quote}, {"escape", &out.Escape}} {
+		text, ok := given[o.name]
+		if ok && len(text) != 1 {
 			return nil, copyOption.At(-1, "COPY "+o.name+" must be a single one-byte character")
 		}
-		*o.to = (*o.given)[0]
+		if ok {
+			*o.to = text[0]
+		}
 	}
-	if given.escape == nil {
+	if _, ok := given["escape"]; !ok {
 		out.Escape = out.Quote
 	}
 	return out, out.check()
 }
 
-// take reads one option.
-func (g *copyGiven) take(d *pg.DefElem) *refuse.Refusal {
+// take reads one option, and adds it to those that were given before.
+func (c *Copy) take(d *pg.DefElem, given map[string]string) *refuse.Refusal {
 	name, at := strings.ToLower(d.GetDefname()), int(d.GetLocation())
-	if g.seen[name] {
+	if _, again := given[name]; again {
 		return copySyntax.At(at, "conflicting or redundant options")
 	}
-	g.seen[name] = true
 	value, constant := settingValue(d.GetArg())
 	if b := d.GetArg().GetBoolean(); b != nil {
 		if value, constant = "off", true; b.Boolval {
 			value = "on"
 		}
 	}
-	switch name {
+	switch given[name] = value; name {
 	case "format":
 		f, ok := copyFormats[value]
 		if !ok {
 			return copyOption.At(at, `COPY format "`+value+`" not recognized`)
 		}
-		g.format = f
-	case "delimiter":
-		g.delimiter = &value
-	case "null":
-		g.null = &value
-	case "quote":
-		g.quote = &value
-	case "escape":
-		g.escape = &value
+		c.Format = f
+	case "delimiter", "null", "quote", "escape":
 	case "header":
-		g.headerGiven = true
-		return g.takeHeader(d, value, constant, at)
+		return c.takeHeader(d, value, constant, at)
 	case "force_quote":
-		g.forceGiven, g.all = true, d.GetArg().GetAStar() != nil
-		g.force = ast.Strings(d.GetArg().GetList().GetItems())
-		if !g.all && len(g.force) == 0 {
+		c.ForceAll, c.ForceQuote = d.GetArg().GetAStar() != nil, ast.Strings(d.GetArg().GetList().GetItems())
+		if !c.ForceAll && len(c.ForceQuote) == 0 {
 			return copyOption.At(at, `argument to option "force_quote" must be a list of column names`)
 		}
 	case "encoding":
@@ -172,10 +150,10 @@ func (g *copyGiven) take(d *pg.DefElem) *refuse.Refusal {
 	return nil
 }
 
-func (g *copyGiven) takeHeader(d *pg.DefElem, value string, constant bool, at int) *refuse.Refusal {
+func (c *Copy) takeHeader(d *pg.DefElem, value string, constant bool, at int) *refuse.Refusal {
 	switch low := strings.ToLower(value); {
 	case d.GetArg() == nil || constant && isOn(low):
-		g.header = true
+		c.Header = true
 	case constant && (low == "off" || low == "false" || low == "0"):
 	case low == "match":
 		return copyOption.At(at, `cannot use "match" with HEADER in COPY TO`)
@@ -186,21 +164,15 @@ func (g *copyGiven) takeHeader(d *pg.DefElem, value string, constant bool, at in
 }
 
 // conflicts refuses options that the format has no place for.
-func (g *copyGiven) conflicts() *refuse.Refusal {
-	for _, o := range []struct {
-		given bool
-		name  string
-	}{{g.delimiter != nil, "DELIMITER"}, {g.null != nil, "NULL"}, {g.headerGiven && g.header, "HEADER"}} {
-		if g.format == CopyBinary && o.given {
-			return copySyntax.At(-1, "cannot specify "+o.name+" in BINARY mode")
+func (c *Copy) conflicts(given map[string]string) *refuse.Refusal {
+	for _, name := range []string{"delimiter", "null", "header"} {
+		if _, is := given[name]; c.Format == CopyBinary && is && (name != "header" || c.Header) {
+			return copySyntax.At(-1, "cannot specify "+strings.ToUpper(name)+" in BINARY mode")
 		}
 	}
-	for _, o := range []struct {
-		given bool
-		name  string
-	}{{g.quote != nil, "quote"}, {g.escape != nil, "escape"}, {g.forceGiven, "force quote"}} {
-		if g.format != CopyCSV && o.given {
-			return copyOption.At(-1, "COPY "+o.name+" available only in CSV mode")
+	for _, name := range []string{"quote", "escape", "force_quote"} {
+		if _, is := given[name]; c.Format != CopyCSV && is {
+			return copyOption.At(-1, "COPY "+strings.ReplaceAll(name, "_", " ")+" available only in CSV mode")
 		}
 	}
 	return nil

@@ -54,7 +54,6 @@ const (
 var fetchDirections = map[pg.FetchDirection]FetchDirection{pg.FetchDirection_FETCH_FORWARD: FetchForward,
 	pg.FetchDirection_FETCH_BACKWARD: FetchBackward, pg.FetchDirection_FETCH_ABSOLUTE: FetchAbsolute, pg.FetchDirection_FETCH_RELATIVE: FetchRelative}
 
-// other refuses the statement.
 func (s *Statement) other(r *refuse.Refusal) { s.Kind, s.refusal = KindOther, r }
 
 // hold makes the SELECT that the statement holds. Anything else that it may hold is refused, for its own reason.

@@ -125,7 +125,9 @@ func (m *meter) take(t token, s string) *refuse.Refusal {
 	case tokenOpen:
 		return m.push(t, level{isList: last == "in"})
 	case tokenClose:
-		m.closeCases()
+		for len(m.levels) > 1 && m.top().isCase { // no complete statement has them, but the count must stay sound
+			m.close()
+		}
 		return m.pop(t)
 	case tokenComma:
 		m.top().separate()
@@ -195,27 +197,20 @@ func (m *meter) push(t token, l level) *refuse.Refusal {
 	return nil
 }
 
-// pop closes a level; what it holds hangs one deeper below the level around it.
+// pop closes a level, if there is one.
 func (m *meter) pop(t token) *refuse.Refusal {
-	if len(m.levels) == 1 {
-		return nil
-	}
-	depth := m.top().depth() + 1
-	m.levels = m.levels[:len(m.levels)-1]
-	m.top().below = max(m.top().below, depth)
-	if depth > maxDepth {
+	if len(m.levels) > 1 && m.close() > maxDepth {
 		return tooDeep.At(t.from, maxNesting)
 	}
 	return nil
 }
 
-// closeCases ends CASEs that a bracket closes over: no complete statement has them, but the count must stay sound.
-func (m *meter) closeCases() {
-	for len(m.levels) > 1 && m.top().isCase {
-		depth := m.top().depth() + 1
-		m.levels = m.levels[:len(m.levels)-1]
-		m.top().below = max(m.top().below, depth)
-	}
+// close closes a level; what it holds hangs one deeper below the level around it.
+func (m *meter) close() (depth int) {
+	depth = m.top().depth() + 1
+	m.levels = m.levels[:len(m.levels)-1]
+	m.top().below = max(m.top().below, depth)
+	return depth
 }
 
 // DeepestAdmitted returns a SELECT that builds about the deepest tree that the limits admit. A start-up self-test has

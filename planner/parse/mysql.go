@@ -1,6 +1,8 @@
 package parse
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -11,16 +13,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// isSessionVerb tells the first words of statements that are read as PostgreSQL's in every dialect: those that settings
-// and transactions need, so that a session can always go back.
-func isSessionVerb(word string) bool {
-	switch word {
-	case "set", "show", "reset", "begin", "start", "commit", "end", "rollback", "abort", "savepoint",
-		"release", "discard", "deallocate", "close", "fetch", "move", "execute", "listen", "unlisten", "notify":
-		return true
-	}
-	return false
-}
+// sessionVerbs are the first words of statements that are read as PostgreSQL's in every dialect: those that settings and
+// transactions need, so that a session can always go back.
+var sessionVerbs = []string{"set", "show", "reset", "begin", "start", "commit", "end", "rollback", "abort", "savepoint",
+	"release", "discard", "deallocate", "close", "fetch", "move", "execute", "listen", "unlisten", "notify"}
 
 // parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is
 // written as text, and goes the way of every other statement from that text on.
@@ -45,7 +41,6 @@ func parseMySQL(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	return out, nil
 }
 
-// parsePiece parses one statement in MySQL's dialect.
 func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	word, at := mysql.First(text)
 	switch {
@@ -57,14 +52,14 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 			return explainsExecute(text, at)
 		}
 		return translatePart(text, text[at:query], query, len(text), d)
-	case isHolder(word):
+	case word == "declare" || word == "prepare" || word == "copy":
 		return parseHolder(text, word, d)
 	case word == "values" || word == "table":
 		return nil, mysqlConstruct.At(at, strings.ToUpper(word)).
 			Hinting("Write SELECT, or write the statement for PostgreSQL: RESET dp.dialect.")
 	}
 	statements, refusal := Parse(text)
-	if refusal != nil || len(statements) != 1 || isSessionVerb(word) {
+	if refusal != nil || len(statements) != 1 || slices.Contains(sessionVerbs, word) {
 		return statements, refusal
 	}
 	if k := statements[0].Kind; k != KindOther {
@@ -77,7 +72,9 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	node, refused := mysql.Translate(query, d)
 	if refused != nil {
-		return nil, refusalOf(refused)
+		refusal := mysqlReasons[refused.Reason].At(refused.At, refused.What)
+		refusal.Hint = cmp.Or(refused.Hint, refusal.Hint)
+		return nil, refusal
 	}
 	made := &pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: node}}}
 	text, err := pg.Deparse(made)
@@ -143,15 +140,6 @@ func (s *Statement) Translation() string {
 
 var mysqlReasons = map[mysql.Reason]*refuse.Reason{mysql.Syntax: mysqlSyntax, mysql.Construct: mysqlConstruct, mysql.Collation: mysqlCollation,
 	mysql.Untyped: mysqlUntyped, mysql.Temporal: mysqlTemporal, mysql.Ambiguous: mysqlAmbiguous, mysql.TooDeep: mysqlDeep}
-
-func refusalOf(r *mysql.Refusal) *refuse.Refusal {
-	e := mysqlReasons[r.Reason]
-	out := e.At(r.At, r.What)
-	if r.Hint != "" {
-		out.Hint = r.Hint
-	}
-	return out
-}
 
 // sameTrees tells that two single statements have equal trees.
 func sameTrees(a, b *pg.ParseResult) bool {

@@ -11,10 +11,6 @@ import (
 // Statements that hold a SELECT keep PostgreSQL's form in MySQL's dialect, as the session's own statements do: MySQL
 // has no DECLARE outside a procedure, no COPY, and a PREPARE that reads a string. What they hold is written in MySQL's.
 
-// isHolder tells the first words of such statements.
-func isHolder(word string) bool { return word == "declare" || word == "prepare" || word == "copy" }
-
-// parseHolder parses DECLARE, PREPARE or COPY.
 func parseHolder(text, word string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	if from := mysql.Query(text); from >= 0 && word == "copy" {
 		return translatePart(text, text[:from+1], from+1, mysql.Closing(text, from), d)

@@ -25,15 +25,10 @@ import (
 // Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
 // code sees the text. Positions count characters of the whole text.
 func Parse(text string) ([]Statement, *refuse.Refusal) {
-	blank, refused := admitted(text)
-	if refused != nil {
-		return nil, refused.InCharacters(text)
+	tree, refusal := read(text)
+	if refusal != nil {
+		return nil, refusal
 	}
-	tree, err := pg.Parse(blank)
-	if err != nil {
-		return nil, syntaxRefusal(err, blank).InCharacters(text)
-	}
-	PlaceArguments(tree, blank)
 	statements := make([]Statement, 0, len(tree.Stmts))
 	for _, raw := range tree.Stmts {
 		from, to := int(raw.StmtLocation), len(text)
@@ -46,6 +41,29 @@ func Parse(text string) ([]Statement, *refuse.Refusal) {
 		statements = append(statements, s)
 	}
 	return statements, nil
+}
+
+// read is the tree of a text.
+func read(text string) (*pg.ParseResult, *refuse.Refusal) {
+	blank, refusal := admitted(text)
+	if refusal != nil {
+		return nil, refusal.InCharacters(text)
+	}
+	tree, err := pg.Parse(blank)
+	if err != nil {
+		return nil, syntaxRefusal(err, blank).InCharacters(text)
+	}
+	PlaceArguments(tree, blank)
+	return tree, nil
+}
+
+// OneSelect parses a text that is one SELECT; nil without a refusal: it is something else.
+func OneSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
+	tree, refusal := read(text)
+	if refusal != nil || len(tree.Stmts) != 1 {
+		return nil, refusal
+	}
+	return tree.Stmts[0].Stmt.GetSelectStmt(), nil
 }
 
 // GrammarVersion is the version of PostgreSQL whose grammar is built in, such as 17.7.
@@ -277,23 +295,17 @@ func (s *Statement) transaction(t *pg.TransactionStmt) {
 			s.Values = append(s.Values, d.Defname, value)
 		}
 	}
-	switch t.Kind {
-	case pg.TransactionStmtKind_TRANS_STMT_BEGIN, pg.TransactionStmtKind_TRANS_STMT_START:
-		s.Kind = KindBegin
-	case pg.TransactionStmtKind_TRANS_STMT_COMMIT:
-		s.Kind = KindCommit
-	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
-		s.Kind = KindRollback
-	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT:
-		s.Kind = KindSavepoint
-	case pg.TransactionStmtKind_TRANS_STMT_RELEASE:
-		s.Kind = KindReleaseSavepoint
-	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
-		s.Kind = KindRollbackTo
-	default:
+	if kind, ok := transactionKinds[t.Kind]; ok {
+		s.Kind = kind
+	} else {
 		s.refusal = twoPhase.At(-1)
 	}
 }
+
+var transactionKinds = map[pg.TransactionStmtKind]StatementKind{pg.TransactionStmtKind_TRANS_STMT_BEGIN: KindBegin,
+	pg.TransactionStmtKind_TRANS_STMT_START: KindBegin, pg.TransactionStmtKind_TRANS_STMT_COMMIT: KindCommit,
+	pg.TransactionStmtKind_TRANS_STMT_ROLLBACK: KindRollback, pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT: KindSavepoint,
+	pg.TransactionStmtKind_TRANS_STMT_RELEASE: KindReleaseSavepoint, pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO: KindRollbackTo}
 
 // otherStatement refuses a statement that never runs here.
 func otherStatement(n *pg.Node, text string) *refuse.Refusal {

@@ -31,23 +31,16 @@ func ParseDialect(name string) Dialect {
 }
 
 // Piece is one statement of a text, without its semicolon.
-type Piece struct {
-	Text string
-	From int // its byte offset in the text
-}
+type Piece = mysql.Piece
 
 // Split cuts a text into statements by the dialect's lexical structure, without parsing them. Pieces without a token
 // are left out. What cannot be read is part of the last piece.
 func Split(text string, d Dialect) []Piece {
-	var out []Piece
 	if d == MySQL {
-		for _, p := range mysql.Split(text) {
-			out = append(out, Piece(p))
-		}
-		return out
+		return mysql.Split(text)
 	}
-	lex := lexer{text: text}
-	from := -1
+	var out []Piece
+	lex, from := lexer{text: text}, -1
 	for {
 		t := lex.next()
 		switch {

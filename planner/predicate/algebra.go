@@ -38,13 +38,14 @@ func All(parts ...Pred) Pred {
 		}
 	}
 	flat = compareWithin(mergeCells(flat, Intersect), true)
-	for _, p := range flat {
-		if _, never := p.(Never); never {
-			return Never{}
-		}
+	if slices.Contains(flat, Pred(Never{})) {
+		return Never{}
 	}
-	if flat = canonicalParts(flat); len(flat) <= 1 {
-		return single(flat)
+	switch flat = canonicalParts(flat); len(flat) {
+	case 0:
+		return nil
+	case 1:
+		return flat[0]
 	}
 	return AllOf(flat)
 }
@@ -110,7 +111,6 @@ func Factored(p AnyOf) (shared []Pred, rest Pred) {
 	})...)
 }
 
-// same reports whether two canonical predicates are one.
 func same(p, q Pred) bool {
 	a, ok := p.(InCells)
 	b, too := q.(InCells)
@@ -118,13 +118,6 @@ func same(p, q Pred) bool {
 		return a.Column == b.Column && slices.Equal(a.Spans, b.Spans)
 	}
 	return ok == too && bytes.Equal(Encode(nil, p), Encode(nil, q))
-}
-
-func single(parts []Pred) Pred {
-	if len(parts) == 0 {
-		return nil
-	}
-	return parts[0]
 }
 
 // mergeCells joins the InCells of each column.
@@ -156,26 +149,17 @@ func mergeCells(parts []Pred, join func(a, b []mechanisms.Span) []mechanisms.Spa
 
 // canonicalParts sorts the parts and leaves out nil ones and repetitions.
 func canonicalParts(parts []Pred) []Pred {
-	keyed := make([]struct {
+	type keyedPart struct {
 		key string
 		p   Pred
-	}, 0, len(parts))
+	}
+	keyed := make([]keyedPart, 0, len(parts))
 	for _, p := range parts {
 		if p != nil {
-			keyed = append(keyed, struct {
-				key string
-				p   Pred
-			}{string(Encode(nil, p)), p})
+			keyed = append(keyed, keyedPart{string(Encode(nil, p)), p})
 		}
 	}
-	if len(keyed) > 1 {
-		slices.SortFunc(keyed, func(a, b struct {
-			key string
-			p   Pred
-		}) int {
-			return strings.Compare(a.key, b.key)
-		})
-	}
+	slices.SortFunc(keyed, func(a, b keyedPart) int { return strings.Compare(a.key, b.key) })
 	out := make([]Pred, 0, len(keyed))
 	for i, k := range keyed {
 		if i == 0 || keyed[i-1].key != k.key {

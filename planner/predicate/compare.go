@@ -56,27 +56,12 @@ func compareWithin(parts []Pred, all bool) []Pred {
 			case has:
 				parts[i], parts[j] = Never{}, Cells(in.Column, Unite(in.Spans, whole))
 			default:
-				if parts[j] = (InCells{in.Column, lessSpans(in.Spans, whole)}); len(parts[j].(InCells).Spans) == 0 {
-					parts[j] = Never{}
-				}
+				parts[j] = Cells(in.Column, Intersect(in.Spans, Outside(whole, in.Column.Domain.Size())))
 			}
-			if parts[i] == nil || !isCompare(parts[i]) {
+			if _, still := parts[i].(Compare); !still {
 				break
 			}
 		}
 	}
 	return parts
-}
-
-func isCompare(p Pred) bool {
-	_, ok := p.(Compare)
-	return ok
-}
-
-// lessSpans are the spans of a outside of b.
-func lessSpans(a, b []mechanisms.Span) []mechanisms.Span {
-	if len(a) == 0 {
-		return nil
-	}
-	return Intersect(a, Outside(b, a[len(a)-1].To))
 }

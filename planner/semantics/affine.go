@@ -27,9 +27,6 @@ type affineTerm struct {
 	times  *big.Rat
 }
 
-// microsOfDay is a day without a change of the clock.
-const microsOfDay = 86_400_000_000
-
 // Dates and moments beyond these are not calculated with: PostgreSQL has an end of time.
 const maxDays = 10_000_000
 
@@ -104,7 +101,7 @@ func constantAffine(e *Expr) *Affine {
 		f.plus.SetInt64(int64(v))
 	case policy.Interval:
 		days := big.NewInt(int64(v.Months)*30 + int64(v.Days))
-		f.plus.SetInt(days.Mul(days, big.NewInt(microsOfDay)).Add(days, big.NewInt(v.Micros)))
+		f.plus.SetInt(days.Mul(days, big.NewInt(dayMicros)).Add(days, big.NewInt(v.Micros)))
 		f.days, f.month = v.Days != 0, v.Months != 0
 	default:
 		x, ok := derived.RatOf(v)
@@ -134,7 +131,7 @@ func (r affineReader) cast(e *Expr) *Affine {
 // or it is none.
 func (r affineReader) asInstant(f *Affine, from, to policy.Type) *Affine {
 	if from == policy.DateType {
-		f, from = f.scaled(big.NewRat(microsOfDay, 1)), policy.TimestampT
+		f, from = f.scaled(big.NewRat(dayMicros, 1)), policy.TimestampT
 	}
 	switch {
 	case from == to:
@@ -221,7 +218,7 @@ func (r affineReader) within(f *Affine, t policy.Type) bool {
 	case t == policy.DateType:
 		most = big.NewInt(maxDays)
 	case isInstant(t) || t == policy.IntervalT:
-		most = big.NewInt(maxDays * microsOfDay)
+		most = big.NewInt(maxDays * dayMicros)
 	default:
 		most = big.NewInt(derived.MaxMagnitude)
 	}
@@ -343,7 +340,7 @@ func (k ofSum) Eval(row scalar.Row) (policy.Value, error) {
 	case policy.DateType:
 		return policy.Date(n.Int64()), nil
 	case policy.IntervalT: // as PostgreSQL writes what lies between two moments
-		return policy.Interval{Days: int32(n.Int64() / microsOfDay), Micros: n.Int64() % microsOfDay}, nil
+		return policy.Interval{Days: int32(n.Int64() / dayMicros), Micros: n.Int64() % dayMicros}, nil
 	}
 	return n.Int64(), nil
 }

@@ -114,7 +114,7 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 			return truth{}, ok, refusal
 		}
 		in := predicate.Cells(column, cells[i])
-		holds, fails = append(holds, predicate.All(in, own.Holds)), append(fails, predicate.All(in, own.fails))
+		holds, fails = append(holds, predicate.All(in, own.Holds)), append(fails, predicate.All(in, own.Fails))
 	}
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
@@ -161,7 +161,7 @@ func (l *Lowerer) byShifts(e *Expr, at int) (t truth, ok bool, refusal *refuse.R
 	}
 	length := int64(1) // of a unit of the column, in units of the comparison
 	if c.Type == policy.DateType && unit != policy.DateType {
-		length = microsOfDay
+		length = dayMicros
 	}
 	shifts, cells, refusal := l.shiftsOf(by, length)
 	if shifts == nil || refusal != nil {
@@ -179,7 +179,7 @@ func (l *Lowerer) byShifts(e *Expr, at int) (t truth, ok bool, refusal *refuse.R
 			return truth{}, false, nil
 		}
 		in := predicate.Cells(c, cells[i])
-		holds, fails = append(holds, predicate.All(in, one.Holds)), append(fails, predicate.All(in, one.fails))
+		holds, fails = append(holds, predicate.All(in, one.Holds)), append(fails, predicate.All(in, one.Fails))
 	}
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }

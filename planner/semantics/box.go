@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -289,7 +290,7 @@ func (b *Box) Unsteady(e *Expr) *refuse.Refusal {
 			refusal := offGrid.At(e.Pos, column.Name, StepOf(column))
 			switch {
 			case readsDayTime(e):
-				refusal.Hint = dayTimeHint(column)
+				refusal.Hint = fmt.Sprintf("Its steps are of %[2]s. Any time can be compared, in a key by CASE WHEN %[1]s::time <= '17:00' THEN 1 ELSE 0 END; date_trunc('hour', %[1]s)::time falls on the steps where those are of an hour or divide one.", column.Name, StepOf(column))
 			case BetweenMoments(column) && e.Type() != policy.Bool:
 				refusal.Hint = elapsedHint(column, e)
 			}

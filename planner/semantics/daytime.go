@@ -1,7 +1,6 @@
 package semantics
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -99,7 +98,9 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 		return true
 	}
 	begins, ends, at := timeAt(shown, l.Box.Low), timeAt(shown, l.Box.High), constantTime(l.Env, constant)
-	if begins < 0 || at < 0 || int64(ends-begins) != microsBetween(l.Box.Low[d.column], l.Box.High[d.column]) { // a clock that is set forward skips times
+	from, _ := microsOf(l.Box.Low[d.column])
+	to, _ := microsOf(l.Box.High[d.column])
+	if begins < 0 || at < 0 || int64(ends-begins) != to-from { // a clock that is set forward skips times
 		return false
 	}
 	if d.op == "" {
@@ -122,18 +123,13 @@ func (d *dividedCells) with(whole truth) truth {
 		}
 		in := predicate.Cells(c, spans)
 		whole.Holds = predicate.Any(whole.Holds, predicate.All(in, predicate.Past{Column: c, Op: op, By: by}))
-		whole.fails = predicate.Any(whole.fails, predicate.All(in, predicate.Past{Column: c, Op: predicate.Opposite[op], By: by}))
+		whole.Fails = predicate.Any(whole.Fails, predicate.All(in, predicate.Past{Column: c, Op: predicate.Opposite[op], By: by}))
 	}
 	return whole
 }
 
 // readsDayTime tells that some part of e is a time of the day that a moment shows.
 func readsDayTime(e *Expr) bool { return e.within != nil || slices.ContainsFunc(e.Args, readsDayTime) }
-
-// dayTimeHint says what can be asked of the times of a column whose cells hold several.
-func dayTimeHint(c *policy.Column) string {
-	return fmt.Sprintf("Its steps are of %[2]s. Any time can be compared, in a key by CASE WHEN %[1]s::time <= '17:00' THEN 1 ELSE 0 END; date_trunc('hour', %[1]s)::time falls on the steps where those are of an hour or divide one.", c.Name, StepOf(c))
-}
 
 // timeAt is the time that e shows of a row; below 0: none.
 func timeAt(e *Expr, row scalar.Row) policy.Time {
@@ -152,12 +148,6 @@ func constantTime(env scalar.Env, constant *Expr) policy.Time {
 		return -1
 	}
 	return timeAt(&Expr{Expr: typed}, nil)
-}
-
-func microsBetween(low, high policy.Value) int64 {
-	from, _ := microsOf(low)
-	to, _ := microsOf(high)
-	return to - from
 }
 
 // goesAlong reports whether e is so much later as its column is, as long as no clock is set: the column itself, or the

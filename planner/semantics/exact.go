@@ -415,7 +415,6 @@ func (b *Box) exactAt(e *Expr, end func(*policy.Domain, int) policy.Value) (*pol
 	return d, exactOf(e, d, func(cell int) policy.Value { return end(d, cell) })
 }
 
-// number is the one at a cell.
 func (x *exact) number(cell int) (Number, bool) {
 	v := x.at(int64(cell))
 	if v == nil {

@@ -19,17 +19,11 @@ func (t *Translator) Indicator(n *pg.Node) (holds *Expr, typ policy.Type, refusa
 	if refusal != nil {
 		return nil, 0, refusal
 	}
-	switch typ = whole.Type(); typ {
-	case policy.Int2, policy.Int4:
-		typ = policy.Int8
-	case policy.Int8, policy.NumericType:
-		typ = policy.NumericType
-	case policy.Float4, policy.Float8:
-	default:
+	if !Numeric(whole) {
 		return nil, 0, refuse.UnknownFunction.At(whole.Pos, "sum("+whole.Type().Name()+")")
 	}
 	holds, refusal = t.IsOne(n)
-	return holds, typ, refusal
+	return holds, AggregateType("sum", whole.Type()), refusal
 }
 
 // IsOne returns the condition under which an expression of the values 0, 1 and NULL is 1, nil where it has others.
@@ -83,20 +77,14 @@ func (t *Translator) caseIsOne(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 	var out, before *Expr // nil: no arm yet
 	for _, n := range c.Args {
 		w := n.GetCaseWhen()
-		test := w.Expr
-		if c.Arg != nil {
-			test = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, c.Arg, w.Expr, w.Location)
-		}
-		cond, refusal := t.Condition(test, "CASE/WHEN")
+		cond, refusal := t.arm(c, w)
 		if refusal != nil {
 			return nil, refusal
 		}
-		s, err := scalar.IsTruth(cond.Expr, true)
-		if err != nil {
-			return nil, ScalarRefusal(err, pos)
+		sure, refusal := t.isTruth(cond, true, pos)
+		if refusal != nil {
+			return nil, refusal
 		}
-		sure := Node(FormIs, "istrue", s, pos, cond)
-		sure.Want = true
 		branch, refusal := t.Joined(FormAnd, pos, before, sure)
 		if refusal != nil {
 			return nil, refusal

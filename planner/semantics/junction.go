@@ -76,7 +76,7 @@ func (l *Lowerer) equalToKnown(e *Expr, known map[string]*Expr) (truth, bool, *r
 		if !ok || refusal != nil {
 			return truth{}, ok, refusal
 		}
-		return truth{t.Holds, predicate.All(t.fails, predicate.Not(absent.Holds))}, true, nil
+		return truth{t.Holds, predicate.All(t.Fails, predicate.Not(absent.Holds))}, true, nil
 	}
 	return truth{}, false, nil
 }
@@ -89,25 +89,35 @@ func (l *Lowerer) junction(e *Expr) (truth, bool, *refuse.Refusal) {
 		args = conjuncts(e, nil)
 		known = equated(args)
 	}
-	holds, fails := make([]predicate.Pred, len(args)), make([]predicate.Pred, len(args))
-	around := l.matter
-	defer func() { l.matter = around }()
-	for i, a := range DecidingFirst(args) {
+	return l.joined(e.Form, args, func(a *Expr) (truth, bool, *refuse.Refusal) {
 		t, ok, refusal := l.equalToKnown(a, known)
 		if !ok && refusal == nil {
 			t, ok, refusal = l.Lower(a)
 		}
+		return t, ok, refusal
+	})
+}
+
+// joined is the truth of conditions that are joined by AND or OR, of which each is found by part.
+func (l *Lowerer) joined(
+	form Form, list []*Expr, part func(*Expr) (truth, bool, *refuse.Refusal),
+) (truth, bool, *refuse.Refusal) {
+	holds, fails := make([]predicate.Pred, len(list)), make([]predicate.Pred, len(list))
+	around := l.matter
+	defer func() { l.matter = around }()
+	for i, a := range DecidingFirst(list) {
+		t, ok, refusal := part(a)
 		if !ok || refusal != nil {
 			return truth{}, ok, refusal
 		}
-		holds[i], fails[i] = t.Holds, t.fails
-		if e.Form == FormAnd {
-			l.Matters(a, predicate.Not(t.fails))
+		holds[i], fails[i] = t.Holds, t.Fails
+		if form == FormAnd {
+			l.Matters(a, predicate.Not(t.Fails))
 		} else {
 			l.Matters(a, predicate.Not(t.Holds))
 		}
 	}
-	if e.Form == FormAnd {
+	if form == FormAnd {
 		return truth{predicate.All(holds...), predicate.Any(fails...)}, true, nil
 	}
 	return truth{predicate.Any(holds...), predicate.All(fails...)}, true, nil

@@ -35,10 +35,9 @@ func keyText(v policy.Value) string {
 	case float64:
 		return predicate.Text(v + 0) // −0 + 0 is 0
 	case policy.Interval:
-		const day = 24 * 60 * 60 * 1_000_000
-		days, rest := int64(v.Months)*30+int64(v.Days)+v.Micros/day, v.Micros%day
+		days, rest := int64(v.Months)*30+int64(v.Days)+v.Micros/dayMicros, v.Micros%dayMicros
 		if rest < 0 {
-			days, rest = days-1, rest+day
+			days, rest = days-1, rest+dayMicros
 		}
 		return "i" + strconv.FormatInt(days, 10) + "/" + strconv.FormatInt(rest, 10)
 	}

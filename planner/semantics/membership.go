@@ -167,39 +167,21 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 		case t.charArray(inner) && !strings.HasSuffix(name, "bpchar"): // likewise
 			return nil, refuse.BlankPadded.At(pos)
 		case strings.HasSuffix(name, "bpchar"):
-			args, r := t.elementsOf(inner, subject, policy.Unknown, pos)
-			for i := range args {
-				if r == nil {
-					args[i], r = elementAsChar(args[i], cast.TypeName)
-				}
-			}
-			return args, r
-		case strings.HasSuffix(name, "varchar"):
-			if nodes, ok := ast.ArrayElements(array); ok { // each is cut to the length that the type has
+			return t.elementsAsChars(inner, subject, cast.TypeName, pos)
+		case !strings.HasSuffix(name, "text"):
+			if nodes, ok := ast.ArrayElements(array); ok { // each is cut to the length that a varchar has
 				args, _, r := t.All(nodes)
 				return args, r
 			}
-			if len(cast.TypeName.Typmods) > 0 {
+			if strings.HasSuffix(name, "varchar") && len(cast.TypeName.Typmods) > 0 {
 				return nil, NoForm.At(pos, "a cast of an array that is not written out to one of varchar with a length")
 			}
-			return t.elementsAsTexts(inner, subject, policy.Unknown, cast.TypeName, pos)
-		case !strings.HasSuffix(name, "text"):
-			if nodes, ok := ast.ArrayElements(array); ok {
-				args, _, r := t.All(nodes)
-				return args, r
-			}
-			return t.elementsAs(inner, subject, cast.TypeName, pos)
+			return t.elementsAs(inner, subject, policy.Unknown, cast.TypeName, pos)
 		}
-		return t.elementsAsTexts(inner, subject, policy.Text, cast.TypeName, pos)
+		return t.elementsAs(inner, subject, policy.Text, cast.TypeName, pos)
 	}
 	if t.charArray(array) {
-		args, r := t.elementsOf(array, subject, policy.Unknown, pos)
-		for i := range args {
-			if r == nil {
-				args[i], r = elementAsChar(args[i], &pg.TypeName{})
-			}
-		}
-		return args, r
+		return t.elementsAsChars(array, subject, &pg.TypeName{}, pos)
 	}
 	texts := policy.Unknown
 	if p := array.GetParamRef(); array.GetAArrayExpr() != nil || p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.ArrayTypes[policy.Text] {
@@ -222,23 +204,35 @@ func (t *Translator) noteArray(n *pg.Node, typ *pg.TypeName) {
 	t.Params.Note(&Expr{Parameter: int(p.Number)}, array)
 }
 
-// charArray tells a parameter that is an array of chars.
 func (t *Translator) charArray(n *pg.Node) bool {
 	p := n.GetParamRef()
 	return p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.BpcharArray
 }
 
-// elementsAs are the elements of an array that is cast to another type than texts, each cast so: of $1::date[] those
-// are days.
-func (t *Translator) elementsAs(array *pg.Node, subject *Expr, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
+// elementsAs are the elements of an array that is cast to another type than char(n)[], each cast so: of $1::date[] those
+// are days. What is cast to texts is as it is, but for chars.
+func (t *Translator) elementsAs(
+	array *pg.Node, subject *Expr, texts policy.Type, typ *pg.TypeName, pos int,
+) ([]*Expr, *refuse.Refusal) {
 	of, typmod, _, r := ast.ScalarType(typ)
 	if r != nil {
 		return nil, r
 	}
+	args, r := t.elementsOf(array, subject, texts, pos)
+	for i, e := range args {
+		if r == nil && (!of.Textual() || e.Type() == policy.Bpchar) {
+			args[i], r = t.As(e, of, typmod, pos)
+		}
+	}
+	return args, r
+}
+
+// elementsAsChars are those of an array that is cast to char(n)[].
+func (t *Translator) elementsAsChars(array *pg.Node, subject *Expr, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
 	args, r := t.elementsOf(array, subject, policy.Unknown, pos)
 	for i := range args {
 		if r == nil {
-			args[i], r = t.As(args[i], of, typmod, pos)
+			args[i], r = elementAsChar(args[i], typ)
 		}
 	}
 	return args, r
@@ -345,22 +339,6 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element po
 		}
 	}
 	return args, nil
-}
-
-// elementsAsTexts are the elements of an array that is cast to another type than char(n)[]: chars among them are none
-// then.
-func (t *Translator) elementsAsTexts(array *pg.Node, subject *Expr, texts policy.Type, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
-	of, typmod, _, r := ast.ScalarType(typ)
-	if r != nil {
-		return nil, r
-	}
-	args, r := t.elementsOf(array, subject, texts, pos)
-	for i, e := range args {
-		if r == nil && e.Type() == policy.Bpchar {
-			args[i], r = t.As(e, of, typmod, pos)
-		}
-	}
-	return args, r
 }
 
 // elementAsChar is an element of an array that is cast to char(n)[], as it is of ARRAY['BB '::char(3)].

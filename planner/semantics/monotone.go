@@ -28,13 +28,6 @@ var granules = map[string]string{
 // finerThanHours are fields that no zone's clock keeps to steps of hours.
 var finerThanHours = []string{"minute", "second", "millisecond", "milliseconds", "microsecond", "microseconds", "epoch"}
 
-// isMonotone reports whether op over args is monotone in one column: at most one argument is not constant, and that one
-// is monotone.
-func isMonotone(op string, args []*Expr) bool {
-	at, ok := varying(op, args)
-	return ok && (at < 0 || args[at].Monotone)
-}
-
 // varying is the only argument of op that is not constant, −1 where there is none; ok: op is monotone in it. Division
 // needs the constant below.
 func varying(op string, args []*Expr) (at int, ok bool) {
@@ -62,11 +55,11 @@ type clock struct {
 
 // order sets whether e, which is op over its arguments, is monotone.
 func (e *Expr) order(env scalar.Env, op string) {
-	e.Monotone = isMonotone(op, e.Args)
+	at, ok := varying(op, e.Args)
+	e.Monotone = ok && (at < 0 || e.Args[at].Monotone)
 	if e.within = withinOf(op, e.Args); e.Type() == policy.TimeT && (op == "+" || op == "-") {
 		e.Monotone, e.within = false, nil // past midnight a clock begins again
 	}
-	at := slices.IndexFunc(e.Args, func(a *Expr) bool { return !a.IsConstant() })
 	if !e.Monotone || at < 0 || e.Args[at].isNumber() {
 		return
 	}
@@ -130,8 +123,8 @@ func (e *Expr) isNumber() bool {
 // time, that it is.
 func sameClock(e, from *Expr) bool {
 	local := from.Type() != policy.TimestampTZ
-	for _, t := range append(typesOf(e.Args), e.Type()) {
-		switch t {
+	for _, a := range append(slices.Clone(e.Args), e) {
+		switch a.Type() {
 		case policy.TimestampTZ:
 			if local {
 				return false
@@ -143,14 +136,6 @@ func sameClock(e, from *Expr) bool {
 		}
 	}
 	return true
-}
-
-func typesOf(args []*Expr) []policy.Type {
-	out := make([]policy.Type, len(args))
-	for i, a := range args {
-		out[i] = a.Type()
-	}
-	return out
 }
 
 // keepsOrder reports whether adding a constant interval keeps the order of times: months do not, since they end on days

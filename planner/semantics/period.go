@@ -92,6 +92,7 @@ func unitOf(t policy.Type) int64 {
 	return 0
 }
 
+// dayMicros is a day without a change of the clock.
 const dayMicros = 86_400_000_000
 
 // wholeOf is a value of a domain in its units.

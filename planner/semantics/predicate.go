@@ -32,7 +32,7 @@ func (l *Lowerer) snaps(c *policy.Column) bool {
 }
 
 // truth says where a condition is true and where it is false; elsewhere it is NULL.
-type truth struct{ Holds, fails predicate.Pred }
+type truth = derived.Condition
 
 // Lower finds the truth of e; ok is false when some part reads several columns at once or varies within a step.
 func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
@@ -50,7 +50,7 @@ func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 		return l.junction(e)
 	case formNot:
 		t, ok, refusal = l.Lower(e.Args[0])
-		return truth{t.fails, t.Holds}, ok, refusal
+		return truth{t.Fails, t.Holds}, ok, refusal
 	case FormIs:
 		return l.is(e)
 	case FormIsNull: // of a condition
@@ -76,13 +76,12 @@ func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 func (l *Lowerer) Decided(e *Expr) (of derived.Condition, ok, within bool, refusal *refuse.Refusal) {
 	own, notes := *l, Notes{}
 	own.Notes = &notes
-	t, ok, refusal := own.Lower(e)
-	if !ok || refusal != nil {
+	if of, ok, refusal = own.Lower(e); !ok || refusal != nil {
 		return of, false, false, refusal
 	}
-	_, onGrid := predicate.Columns(predicate.AllOf{t.Holds, t.fails}, nil)
+	_, onGrid := predicate.Columns(predicate.AllOf{of.Holds, of.Fails}, nil)
 	l.Notes.AddAll(notes)
-	return derived.Condition{Holds: t.Holds, Fails: t.fails}, true, !onGrid || len(notes) > 0 || l.Box.waits(e), nil
+	return of, true, !onGrid || len(notes) > 0 || l.Box.waits(e), nil
 }
 
 // truthOf is the truth of a constant.
@@ -102,12 +101,12 @@ func (l *Lowerer) is(e *Expr) (truth, bool, *refuse.Refusal) {
 	if !ok || refusal != nil {
 		return truth{}, ok, refusal
 	}
-	holds := predicate.All(predicate.Not(t.Holds), predicate.Not(t.fails))
+	holds := predicate.All(predicate.Not(t.Holds), predicate.Not(t.Fails))
 	switch e.Want {
 	case true:
 		holds = t.Holds
 	case false:
-		holds = t.fails
+		holds = t.Fails
 	}
 	return truth{holds, predicate.Not(holds)}, true, nil
 }
@@ -384,7 +383,7 @@ func (l *Lowerer) list(e *Expr) (truth, bool, *refuse.Refusal) {
 		case predicate.InCells:
 			all = append(all, holds.Spans...)
 		}
-		if _, never := t.fails.(predicate.Never); never {
+		if _, never := t.Fails.(predicate.Never); never {
 			null = true // in no cell is it another value
 		}
 	}
@@ -399,40 +398,22 @@ func (l *Lowerer) list(e *Expr) (truth, bool, *refuse.Refusal) {
 // byParts folds AND, OR and NOT of conditions on one column part by part, so that thresholds spare the walk over a long
 // domain; false where a part fails, or varies within a cell, though the whole might not.
 func (l *Lowerer) byParts(e *Expr) (truth, bool) {
-	if e.Form != FormAnd && e.Form != FormOr && e.Form != formNot {
-		return truth{}, false
-	}
-	holds, fails := make([]predicate.Pred, len(e.Args)), make([]predicate.Pred, len(e.Args))
-	around := l.matter
-	defer func() { l.matter = around }()
-	for i, a := range e.Args {
-		t, ok := truth{}, true
+	part := func(a *Expr) (truth, bool, *refuse.Refusal) {
 		if a.IsConstant() {
 			v, refusal := a.Value(nil)
-			t, ok = truthOf(v), refusal == nil
-		} else if of, steady, refusal := l.overCells(a); refusal != nil || !steady {
-			ok = false
-		} else {
-			t = of
+			return truthOf(v), true, refusal
 		}
-		if !ok {
-			return truth{}, false
-		}
-		holds[i], fails[i] = t.Holds, t.fails
-		switch e.Form {
-		case FormAnd:
-			l.Matters(a, predicate.Not(t.fails))
-		case FormOr:
-			l.Matters(a, predicate.Not(t.Holds))
-		}
+		return l.overCells(a)
 	}
 	switch e.Form {
+	case FormAnd, FormOr:
+		t, ok, refusal := l.joined(e.Form, e.Args, part)
+		return t, ok && refusal == nil
 	case formNot:
-		return truth{fails[0], holds[0]}, true
-	case FormAnd:
-		return truth{predicate.All(holds...), predicate.Any(fails...)}, true
+		t, ok, refusal := part(e.Args[0])
+		return truth{t.Fails, t.Holds}, ok && refusal == nil
 	}
-	return truth{predicate.Any(holds...), predicate.All(fails...)}, true
+	return truth{}, false
 }
 
 // nulls is IS NULL of a column: one cell at most holds NULL, so that the others need not be walked.
@@ -468,7 +449,7 @@ func (l *Lowerer) equality(e *Expr) (truth, bool, *refuse.Refusal) {
 	}
 	t, ok, refusal := l.junction(both)
 	if e.Op == "<>" {
-		t = truth{t.fails, t.Holds}
+		t = truth{t.Fails, t.Holds}
 	}
 	return t, ok, refusal
 }

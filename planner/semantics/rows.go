@@ -50,7 +50,6 @@ func (t *Translator) rows(op string, a *pg.A_Expr, left *pg.RowExpr) (*Expr, *re
 	return nil, NoForm.At(pos, "a row expression")
 }
 
-// rowsCompared compares two rows.
 func (t *Translator) rowsCompared(op string, left, right *pg.RowExpr) (*Expr, *refuse.Refusal) {
 	pos := int(left.Location)
 	if len(left.Args) != len(right.Args) {

@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -29,17 +31,22 @@ type computing interface {
 
 func (s *Settler) reader() affineReader { return affineReader{s.Rows.Own(), s.Env.Zone} }
 
-// apart tells columns whose cells are not looked at together.
-func (s *Settler) apart(f *Affine) bool {
+// Together is how many combinations of cells some columns have; beyond what is looked at, where one has no cells.
+func Together(t *policy.Table, columns []int) int {
 	combinations := 1
-	for _, t := range f.terms {
-		d := s.Rows.Own().Columns[t.column].Domain
-		if !d.Single() || d.Size() > plans.MaxCells/combinations {
-			return true
+	for _, at := range columns {
+		c := t.Columns[at]
+		if c.Domain == nil || c.Open != nil || combinations > math.MaxInt32/c.Domain.Size() {
+			return math.MaxInt32
 		}
-		combinations *= d.Size()
+		combinations *= c.Domain.Size()
 	}
-	return false
+	return combinations
+}
+
+// Seen tells columns whose cells are looked at together: they are not too many, and each is of one value.
+func Seen(t *policy.Table, columns []int) bool {
+	return Together(t, columns) <= plans.MaxCells && !slices.ContainsFunc(columns, func(at int) bool { return !t.Columns[at].Domain.Single() })
 }
 
 // Settled is an expression, by its computed column where it is the sum of several.
@@ -48,7 +55,7 @@ func (s *Settler) Settled(e *Expr) *Expr {
 		return e
 	}
 	f := s.reader().of(e)
-	if f == nil || !s.apart(f) {
+	if f == nil || Seen(s.Rows.Own(), e.Cols) {
 		return e
 	}
 	scale := int32(0)
@@ -130,7 +137,7 @@ func (s *Settler) all(list []*Expr) ([]*Expr, bool) {
 func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	r := s.reader()
 	f, op := r.difference(t.Env, e)
-	if f == nil || !s.apart(f) {
+	if f == nil || Seen(s.Rows.Own(), e.Cols) {
 		return nil
 	}
 	// With > and <= the value that is compared with lies on the other side of what is cut than the rest of its cell.
@@ -159,14 +166,11 @@ func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
 	}
 	args := slices.Clone(e.Args)
 	for i, arg := range args { // a literal is of the other side's type
-		if other := args[1-i]; arg.Type() == policy.Unknown && arg.IsConstant() {
-			v, err := env.Coerce(arg.Expr, other.Type())
-			if err != nil {
+		if arg.IsConstant() {
+			var refusal *refuse.Refusal
+			if args[i], refusal = (&Translator{Env: env}).Typed(arg, args[1-i].Type()); refusal != nil {
 				return nil, ""
 			}
-			typed := *arg
-			typed.Expr = v
-			args[i] = &typed
 		}
 	}
 	a, b, _, ok := r.together(r.of(args[0]), r.of(args[1]), args[0].Type(), args[1].Type())
@@ -196,7 +200,7 @@ func (r affineReader) floored(e, other *Expr, op string) (x, n *Affine, same str
 		if x = r.of(e.Args[0]); x != nil {
 			x = r.asInstant(x, e.Args[0].Type(), policy.TimestampT)
 		}
-		by = big.NewRat(microsOfDay, 1)
+		by = big.NewRat(dayMicros, 1)
 	case len(e.Args) == 2 && e.Op == "/" && e.Type().Integer() && other.Type().Integer() && e.Args[1].IsConstant():
 		x = r.of(e.Args[0])
 		if c := r.of(e.Args[1]); c != nil {

@@ -10,21 +10,20 @@ import (
 
 // StepsOf is a number, or a moment or interval in microseconds, a month as its fewest days; nil for anything else.
 func StepsOf(v policy.Value) *big.Rat {
-	const day = 24 * 3600 * 1_000_000
 	switch v := v.(type) {
 	case int64:
 		return new(big.Rat).SetInt64(v)
 	case policy.Numeric:
 		return new(big.Rat).SetFrac(v.At(max(0, v.Scale)), Power10(max(0, int(v.Scale)), 1).Num())
 	case policy.Date:
-		return new(big.Rat).SetInt64(int64(v) * day)
+		return new(big.Rat).SetInt64(int64(v) * dayMicros)
 	case policy.Timestamp:
 		return new(big.Rat).SetInt64(int64(v))
 	case policy.Timestamptz:
 		return new(big.Rat).SetInt64(int64(v))
 	case policy.Interval:
 		days := big.NewInt(int64(v.Months)*28 + int64(v.Days))
-		return new(big.Rat).SetInt(days.Add(days.Mul(days, big.NewInt(day)), big.NewInt(v.Micros)))
+		return new(big.Rat).SetInt(days.Add(days.Mul(days, big.NewInt(dayMicros)), big.NewInt(v.Micros)))
 	}
 	return nil
 }

@@ -32,15 +32,10 @@ func toTime(env scalar.Env, name string, args []*Expr, pos int) *Expr {
 		return nil
 	}
 	if name == "to_date" {
-		return ConstantExpr(policy.Date(at.Add(time.Duration(offsetOf(at))*time.Second).Unix()/86400), policy.DateType, pos)
+		_, offset := at.Zone()
+		return ConstantExpr(policy.Date((at.Unix()+int64(offset))/86400), policy.DateType, pos)
 	}
 	return ConstantExpr(policy.Timestamptz(at.UnixMicro()), policy.TimestampTZ, pos)
-}
-
-// offsetOf is the zone's offset in seconds.
-func offsetOf(at time.Time) int {
-	_, seconds := at.Zone()
-	return seconds
 }
 
 // readTime reads text by a template of fixed-width fields and separators that both have in the same places.

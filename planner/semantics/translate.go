@@ -134,14 +134,8 @@ func (t *Translator) Condition(n *pg.Node, clause string) (*Expr, *refuse.Refusa
 		return nil, r
 	}
 	t.Params.Note(e, policy.Bool)
-	if e.Type() == policy.Unknown {
-		s, err := t.Env.Coerce(e.Expr, policy.Bool)
-		if err != nil {
-			return nil, ScalarRefusal(err, e.Pos)
-		}
-		same := *e
-		same.Expr = s
-		e = &same
+	if e, r = t.Typed(e, policy.Bool); r != nil {
+		return nil, r
 	}
 	if e.Type() != policy.Bool {
 		return nil, notBoolean.At(ast.Location(n), clause)
@@ -343,11 +337,7 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 	var parts []*Expr
 	for _, n := range c.Args {
 		w := n.GetCaseWhen()
-		test := w.Expr
-		if c.Arg != nil {
-			test = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, c.Arg, w.Expr, w.Location)
-		}
-		cond, r := t.Condition(test, "CASE/WHEN")
+		cond, r := t.arm(c, w)
 		if r != nil {
 			return nil, r
 		}
@@ -365,6 +355,15 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 		parts = append(parts, t.Settler.Settled(e))
 	}
 	return t.Case(parts, int(c.Location))
+}
+
+// arm is the condition of an arm of CASE.
+func (t *Translator) arm(c *pg.CaseExpr, w *pg.CaseWhen) (*Expr, *refuse.Refusal) {
+	test := w.Expr
+	if c.Arg != nil {
+		test = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, c.Arg, w.Expr, w.Location)
+	}
+	return t.Condition(test, "CASE/WHEN")
 }
 
 // Case is a choice: conditions, each with its result, and at the end what there is else, if anything. The results are
@@ -427,10 +426,18 @@ func scalars(args []*Expr) []scalar.Expr {
 // Output translates a column of the answer: a literal without a type is text.
 func (t *Translator) Output(n *pg.Node) (*Expr, *refuse.Refusal) {
 	e, refusal := t.Expr(n)
-	if refusal != nil || e.Type() != policy.Unknown {
-		return e, refusal
+	if refusal != nil {
+		return nil, refusal
 	}
-	s, err := t.Env.Coerce(e.Expr, policy.Text)
+	return t.Typed(e, policy.Text)
+}
+
+// Typed is an expression with this type where it has none, as a literal.
+func (t *Translator) Typed(e *Expr, typ policy.Type) (*Expr, *refuse.Refusal) {
+	if e.Type() != policy.Unknown {
+		return e, nil
+	}
+	s, err := t.Env.Coerce(e.Expr, typ)
 	if err != nil {
 		return nil, ScalarRefusal(err, e.Pos)
 	}

@@ -146,7 +146,6 @@ func (t *Translator) noteArguments(name string, args []*Expr) {
 	}
 }
 
-// named calls a function.
 func (t *Translator) named(name string, pos int, args []*Expr) (*Expr, *refuse.Refusal) {
 	if refusal := caseOfCollated(name, pos, args); refusal != nil {
 		return nil, refusal

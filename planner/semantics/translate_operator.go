@@ -60,7 +60,6 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	return nil, NoForm.At(pos, "this operation")
 }
 
-// apply translates the operands and calls the operator.
 func (t *Translator) apply(op string, pos int, nodes ...*pg.Node) (*Expr, *refuse.Refusal) {
 	args := make([]*Expr, len(nodes))
 	for i, n := range nodes {
