@@ -111,38 +111,6 @@ func (s Spec) mean(w Workload) float64 {
 	return variance * (cells + 2) / 3
 }
 
-// LinearVariance returns the variance of the reading of Σ query[i]·cell[i] of the first counter: what any linear answer
-// from a release is expected to be off by. It needs no data.
-func (s Spec) LinearVariance(query []float64) (float64, error) {
-	if err := s.check(); err != nil {
-		return 0, err
-	}
-	if !Is[*Counts](s) {
-		return 0, fmt.Errorf("the release does not count cells, must count them")
-	}
-	if len(query) != s.Cells {
-		return 0, fmt.Errorf("number of coefficients is %d, must be the number of cells, %d", len(query), s.Cells)
-	}
-	for i, q := range query {
-		if math.IsNaN(q) || math.IsInf(q, 0) {
-			return 0, fmt.Errorf("coefficient %d is %g, must be finite", i+1, q)
-		}
-	}
-	variance := s.noise(0).variance()
-	if o, ok := s.reader().(*openStrategy); ok {
-		l, ok := o.Strategy.(interface{ LinearVariance(query []float64) float64 })
-		if !ok {
-			return 0, fmt.Errorf("strategy is %s, must be one that tells the variance of any linear answer", s.Counts().Strategy.Kind)
-		}
-		return variance * l.LinearVariance(query), nil
-	}
-	sum := 0.0
-	for _, q := range query {
-		sum += q * q
-	}
-	return variance * sum, nil
-}
-
 // chosen remembers choices for the whole process: each is a function of its question alone, and the search takes
 // milliseconds while a plan takes microseconds.
 var chosen = remembered[question, Spec]{most: 1 << 10}
