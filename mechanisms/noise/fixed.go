@@ -148,7 +148,7 @@ func (f *fixed) digitBounds(shift uint, top bool) func(v int, bits uint) (low, h
 		guarded := bits + 192 // a q near 1 costs up to 2·63 bits of 1−q
 		below := func(n int64) (low, high *big.Int) {
 			one := new(big.Int).Lsh(big.NewInt(1), guarded)
-			least, most := expBounds(new(big.Int).Mul(den, big.NewInt(n)), num, guarded)
+			least, most := ExpBounds(new(big.Int).Mul(den, big.NewInt(n)), num, guarded)
 			return new(big.Int).Sub(one, most), one.Sub(one, least)
 		}
 		low, high = below(int64(v) + 1)
@@ -164,7 +164,7 @@ func (f *fixed) digitBounds(shift uint, top bool) func(v int, bits uint) (low, h
 func (f *fixed) negativeBounds(_ int, bits uint) (low, high *big.Int) {
 	guarded := bits + 64
 	one := new(big.Int).Lsh(big.NewInt(1), guarded)
-	least, most := expBounds(whole(f.d.den), whole(f.d.num), guarded)
+	least, most := ExpBounds(whole(f.d.den), whole(f.d.num), guarded)
 	low = quotient(least, new(big.Int).Add(one, least), bits, 0)
 	return low, quotient(most, new(big.Int).Add(one, most), bits, 1)
 }

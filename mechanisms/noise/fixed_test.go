@@ -129,7 +129,7 @@ func TestFixedExponentials(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 20_000 {
 		x := r.Uint64() >> r.IntN(64)
-		low, high := expBounds(whole(x), new(big.Int).Lsh(big.NewInt(1), pointBits), 64)
+		low, high := ExpBounds(whole(x), new(big.Int).Lsh(big.NewInt(1), pointBits), 64)
 		got := whole(expMinusFixed(x))
 		if got.Cmp(low.Sub(low, big.NewInt(64))) < 0 || got.Cmp(high.Add(high, big.NewInt(64))) > 0 {
 			t.Fatalf("exp(−%d/2^%d): %v, the bounds are %v and %v", x, pointBits, got, low, high)

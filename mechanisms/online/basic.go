@@ -173,34 +173,8 @@ func median(held []int64) int {
 	return len(held) - 1
 }
 
-// expUnits returns 2⁴⁰·exp(−a/b), off by less than one unit, in integers: exp(−x) = exp(−x/2ʲ)^(2ʲ), the inner one by
-// its series with x/2ʲ < 1/2, all in units of 2⁻¹²⁸. Each step rounds by at most a unit and each squaring at most
-// doubles what is off, so that 2⁸⁸ units are far more than the 25·2ʲ that can be lost, j < 30.
+// expUnits returns 2⁴⁰·exp(−a/b), rounded down, in whole units.
 func expUnits(a, b *big.Int) *big.Int {
-	const digits = 128
-	if new(big.Int).Div(a, b).Cmp(big.NewInt(64)) >= 0 {
-		return new(big.Int) // exp(−64) is below 2⁻⁹²
-	}
-	x := new(big.Int).Lsh(a, digits)
-	x.Div(x, b)
-	half := new(big.Int).Lsh(big.NewInt(1), digits-1)
-	halvings := 0
-	for x.Cmp(half) >= 0 {
-		x.Rsh(x, 1)
-		halvings++
-	}
-	sum, term := new(big.Int), new(big.Int).Lsh(big.NewInt(1), digits)
-	for k := int64(1); term.Sign() != 0; k++ {
-		if k%2 == 1 {
-			sum.Add(sum, term)
-		} else {
-			sum.Sub(sum, term)
-		}
-		term.Mul(term, x).Rsh(term, digits)
-		term.Div(term, big.NewInt(k))
-	}
-	for range halvings {
-		sum.Mul(sum, sum).Rsh(sum, digits)
-	}
-	return sum.Rsh(sum, digits-40)
+	_, high := noise.ExpBounds(a, b, 128)
+	return high.Rsh(high, 128-40)
 }
