@@ -2,7 +2,6 @@ package online
 
 import (
 	"errors"
-	"io"
 	"math/big"
 	"math/bits"
 	"sync"
@@ -40,22 +39,10 @@ type Basic struct {
 	truth      privacy.Sensitive[[]int64]
 	random     *noise.Reader
 	candidates *candidates
-	hard       int
+	state      state
 	asked      int64
-	aside      int64                   // how many questions count as asked in the state
-	save       func(step []byte) error // nil: nothing is restored
+	save       func(step []byte) error
 	stopped    *Stopped
-}
-
-// OpenBasic begins a mechanism whose cost has been charged.
-func OpenBasic(p BasicPlan, truth privacy.Sensitive[[]int64], random io.Reader) (*Basic, error) {
-	if !p.checked {
-		return nil, errUnplanned
-	}
-	if !truth.Valid() {
-		return nil, errors.New("truth was never sealed")
-	}
-	return &Basic{plan: p, truth: snapshot(truth), random: noise.NewReader(random), candidates: enumerate(p.spec.Cells, p.spec.Size)}, nil
 }
 
 // Answer answers a query.
@@ -85,21 +72,22 @@ func (b *Basic) Answer(q Query) (privacy.Released[Answer], error) {
 		return none, errors.Join(b.stopped, err)
 	}
 	hard, value := b.observe(q, held, threshold, soft, fresh)
-	left := b.plan.spec.Hard - b.hard
+	left := b.plan.spec.Hard - b.state.used()
 	if !hard {
 		// The median candidate's count, scaled from its rows to all rows.
 		return sealed.Release(Answer{Value: b.plan.scaled(median(held)), Left: left}), nil
 	}
-	if err := b.keepStep(Entry{q, value}); err != nil {
+	e := Entry{q, value}
+	if err := b.save(e.step()); err != nil {
 		b.stopped = &Stopped{Undurable}
 		return none, errors.Join(b.stopped, err)
 	}
-	b.hard++
+	b.state.entries = append(b.state.entries, e)
 	b.candidates.keep(q, func(rows int) bool { return b.plan.agrees(rows, value) })
 	if b.candidates.left() == 0 {
 		b.stopped = &Stopped{NoCandidate}
 	}
-	if b.hard == b.plan.spec.Hard {
+	if left == 1 {
 		b.stopped = &Stopped{Spent}
 	}
 	return sealed.Release(Answer{Value: value, Hard: true, Left: left - 1}), nil
