@@ -97,10 +97,10 @@ func (b *Basic) Answer(q Query) (privacy.Released[Answer], error) {
 func (b *Basic) observe(q Query, held []int64, threshold, soft, fresh int64) (hard bool, value int64) {
 	sum := min(q.sum(sealed.Open(b.truth)), b.plan.spec.Rows)
 	r := b.plan.easiness(sum, held)
-	if addNoise(r, soft) >= threshold {
+	if noise.Add(r, soft) >= threshold {
 		return false, 0
 	}
-	return true, addNoise(sum, fresh)
+	return true, noise.Add(sum, fresh)
 }
 
 // easiness returns the mean over candidates of exp(−|f(D)−f(S)|·n/Width) in units of 2⁻⁴⁰, f(S) = n·rows/size.
