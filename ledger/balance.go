@@ -46,7 +46,7 @@ func after(limit, spent privacy.Cost, c accounting.Charge) privacy.Cost {
 	if limit.Rho.Pico() == 0 {
 		more.Rho = privacy.Rho{}
 	}
-	return accounting.Sum(spent, more)
+	return spent.Plus(more)
 }
 
 // Share is what of the budget a charge is, by the condition of which it is the lesser part.
@@ -70,7 +70,7 @@ func (b Balance) Share(c accounting.Charge) float64 {
 // More is how many further charges of one kind the balance holds, about.
 func (b Balance) More(c accounting.Charge) int64 {
 	left, most := b.Left(), int64(0)
-	if rho := accounting.Sum(privacy.Cost{Rho: c.Cost.Rho}, privacy.Cost{Rho: c.Converted}).Rho.Pico(); rho > 0 {
+	if rho := c.Concentrated().Cost.Rho.Pico(); rho > 0 {
 		most = left.Rho.Pico() / rho
 	}
 	if c.Cost.Rho.Pico() == 0 && c.Cost.Epsilon.Micro() > 0 {

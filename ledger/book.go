@@ -198,7 +198,7 @@ func (b *book) apply(r chain.Row) error {
 
 // spend adds to what was charged in a dataset.
 func (b *book) spend(ds int64, cost privacy.Cost) {
-	b.total, b.totals[ds] = accounting.Sum(b.total, cost), accounting.Sum(b.totals[ds], cost)
+	b.total, b.totals[ds] = b.total.Plus(cost), b.totals[ds].Plus(cost)
 }
 
 func (b *book) applyPolicy(r chain.Row) error {

@@ -228,9 +228,9 @@ func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 				l := b.later[e]
 				switch more := accounting.Less(b.total, before); {
 				case r.At > e.at:
-					l.after = accounting.Sum(l.after, more)
+					l.after = l.after.Plus(more)
 				case r.At == e.at:
-					l.beside = accounting.Sum(l.beside, more)
+					l.beside = l.beside.Plus(more)
 				}
 				b.later[e] = l
 			}

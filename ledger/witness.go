@@ -102,7 +102,7 @@ func (m mark) missing(b *book) (sum privacy.Cost) {
 		case e.chain == 0: // of several chains others have rows of that time which were seen
 			all = lacks(e, b.total, len(m.ends) > 1 || b.passed[e])
 		case !b.passed[e] || !b.passed[m.ends[0]]:
-			sum = accounting.Sum(sum, lacks(e, b.totals[e.chain], b.passed[e]))
+			sum = sum.Plus(lacks(e, b.totals[e.chain], b.passed[e]))
 		}
 	}
 	return privacy.Cost{

@@ -54,8 +54,7 @@ func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, 
 		return varianceFor(moves{product(one.L1), product(one.L2Squared)}.scaled(rows), cost)
 	})
 	if d.Kind > Identity {
-		y := Strategy{Kind: d.Kind, Radices: d.Radices, Weights: d.Weights, Bits: d.Bits, Version: d.Version, Matrix: d.Matrix}
-		s, err := OfStrategy(1, cells, y, c, cost)
+		s, err := OfStrategy(1, cells, strategyOf(d), c, cost)
 		if err == nil && s.mean(w) < best.mean(w) {
 			best = s
 		}

@@ -30,7 +30,7 @@ func Continual(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 		norm = ranges.L2
 	}
 	d := ranges.ChooseContinual(cells, norm)
-	return OfStrategy(1, cells, Strategy{Kind: d.Kind, Radices: d.Radices, Bits: d.Bits}, c, cost)
+	return OfStrategy(1, cells, strategyOf(d), c, cost)
 }
 
 // Grows tells a Spec of a continual release.

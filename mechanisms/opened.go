@@ -94,11 +94,7 @@ func (s *openStrategy) Variance(spans []ranges.Span) float64 {
 	return variance
 }
 
-// open opens a strategy. Trees have an error text of their own.
 func open(d ranges.Description) (ranges.Strategy, error) {
-	if d.Kind == Tree && d.Weights == nil && d.Bits == 0 && d.Version == 0 && d.Matrix == nil {
-		return ranges.NewTree(d.Cells, d.Radices)
-	}
 	if d.Kind == Marginals || d.Kind == Product {
 		return marginals.OpenCube(d)
 	}

@@ -175,13 +175,7 @@ func (n Noise) distribution() (noise.Distribution, error) {
 	if err := n.checkStep(); err != nil {
 		return noise.Distribution{}, err
 	}
-	switch n.Kind {
-	case DiscreteLaplace:
-		return noise.New(noise.Laplace, n.Num, n.Den)
-	case DiscreteGaussian:
-		return noise.New(noise.Gaussian, n.Num, n.Den)
-	}
-	return noise.Distribution{}, fmt.Errorf("noise kind is %d, must be discrete Laplace or discrete Gaussian", n.Kind)
+	return noise.New(n.Kind, n.Num, n.Den)
 }
 
 // bound returns what a row adds to a counter.

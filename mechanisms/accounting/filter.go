@@ -79,7 +79,7 @@ func Price(c privacy.Cost) Charge { return Charge{c, c.Epsilon.Rho()} }
 
 // Plus adds up two charges that are not negative, unit by unit. A sum that does not fit stays at the largest number.
 func (c Charge) Plus(d Charge) Charge {
-	return Charge{Sum(c.Cost, d.Cost), privacy.PicoRho(plus(c.Converted.Pico(), d.Converted.Pico()))}
+	return Charge{c.Cost.Plus(d.Cost), privacy.PicoRho(plus(c.Converted.Pico(), d.Converted.Pico()))}
 }
 
 // Less takes off what is a part of a charge, unit by unit, and never below zero.
@@ -180,12 +180,8 @@ func (c Charge) Doubled() Charge {
 
 // Concentrated re-prices pure charges under zCDP.
 func (c Charge) Concentrated() Charge {
-	return Charge{Cost: Sum(privacy.Cost{Rho: c.Cost.Rho, Delta: c.Cost.Delta}, privacy.Cost{Rho: c.Converted})}
+	return Charge{Cost: privacy.Cost{Rho: c.Cost.Rho, Delta: c.Cost.Delta}.Plus(privacy.Cost{Rho: c.Converted})}
 }
-
-// Sum adds up two costs that are not negative. A sum that does not fit stays at the largest number, which no limit of a
-// policy reaches: a filter that has spent it is spent for good.
-func Sum(a, b privacy.Cost) privacy.Cost { return a.Plus(b) }
 
 // Less is a − b in every unit, and never below zero.
 func Less(a, b privacy.Cost) privacy.Cost {

@@ -43,13 +43,10 @@ func NewWeights(q Queries, n Total, rounds int, c privacy.Contribution, cost pri
 	if rounds < 1 || rounds > MaxRounds {
 		return Weights{}, fmt.Errorf("number of rounds is %d, must be from 1 to %d", rounds, MaxRounds)
 	}
-	if _, err := strength(cost); err != nil {
+	if _, err := selection.Calibrate(selection.RuleFor(cost), 1, cost); err != nil {
 		return Weights{}, err
 	}
-	w := Weights{queries: q, total: int64(n), rounds: rounds, rule: selection.PermuteAndFlip}
-	if cost.Rho.Pico() != 0 {
-		w.rule = selection.Exponential
-	}
+	w := Weights{queries: q, total: int64(n), rounds: rounds}
 	rest := cost
 	if n == 0 {
 		w.counting = part(cost, 10)
@@ -80,7 +77,7 @@ func part(c privacy.Cost, n int64) privacy.Cost {
 
 func (w Weights) calibrated(c privacy.Contribution) (Weights, error) {
 	var err error
-	if w.rate, err = chooser(c, w.measuring, 1); err != nil {
+	if w.rule, w.rate, err = chooser(c, w.measuring, 1); err != nil {
 		return Weights{}, err
 	}
 	if w.measure, err = observation(c.Rows, w.measuring); err != nil {
