@@ -247,15 +247,11 @@ func (b *book) applyCharge(r chain.Row) error {
 		return chain.ErrMalformed
 	}
 	for _, key := range b.payers(r.DS, r.Holder, c.capped) {
-		a, ok := b.accounts[key]
-		if !ok {
-			a = b.opening(key, r.At)
-		}
 		paid := c.cost
 		if key.Scope == store.ScopeCap {
 			paid = c.pool
 		}
-		a, held := a.Rolled(r.At, b.ends(key, r.At)).Charged(c.ladder.price(paid))
+		a, held := b.account(key, r.At).Charged(c.ladder.price(paid))
 		if !held {
 			return fmt.Errorf("a charge above a limit")
 		}
