@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
@@ -33,7 +34,7 @@ func Ranges(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 // strategies that package ranges holds for so many cells (ranges.Choose) and Identity.
 func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	asked := question{w, cells, c, cost}
-	if s, ok := chosen.load(asked); ok {
+	if s, ok := chosen.Load(asked); ok {
 		return s.clone(), nil
 	}
 	if w != AllRanges && w != AllPrefixes {
@@ -59,7 +60,7 @@ func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, 
 			best = s
 		}
 	}
-	chosen.store(asked, best.clone())
+	chosen.Store(asked, 1, best.clone())
 	return best, nil
 }
 
@@ -112,7 +113,7 @@ func (s Spec) mean(w Workload) float64 {
 
 // chosen remembers choices for the whole process: each is a function of its question alone, and the search takes
 // milliseconds while a plan takes microseconds.
-var chosen = remembered[question, Spec]{most: 1 << 10}
+var chosen = remembered.Map[question, Spec]{Most: 1 << 10}
 
 type question struct {
 	workload     Workload

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/online"
@@ -84,23 +84,15 @@ type sessionKey struct {
 	confidence float64
 }
 
-// plans and sessionErrors remember what takes a search, for the whole process; policies declare few plans.
+// plans and sessionErrors remember what takes a search.
 var (
-	plans         sync.Map
-	sessionErrors = remembered[sessionKey, Error]{most: maxOfRemembered}
+	plans         = remembered.Map[sessionKey, online.Mechanism]{Most: remembered.Small}
+	sessionErrors = remembered.Map[sessionKey, Error]{Most: remembered.Small}
 )
 
 // mechanism plans a session.
 func (o *Online) mechanism(cells int) (online.Mechanism, error) {
-	key := sessionKey{*o, cells, 0}
-	if known, ok := plans.Load(key); ok {
-		return known.(online.Mechanism), nil
-	}
-	m, err := o.plan(cells)
-	if err == nil {
-		plans.Store(key, m)
-	}
-	return m, err
+	return plans.Try(sessionKey{*o, cells, 0}, 1, func() (online.Mechanism, error) { return o.plan(cells) })
 }
 
 func (o *Online) plan(cells int) (online.Mechanism, error) {
@@ -119,19 +111,14 @@ func (o *Online) plan(cells int) (online.Mechanism, error) {
 
 // error is that of any answer, while the session lasts.
 func (o *Online) error(cells int, c Confidence) Error {
-	key := sessionKey{*o, cells, c.p}
-	if known, ok := sessionErrors.load(key); ok {
-		return known
-	}
-	m, err := o.mechanism(cells)
-	if err != nil {
-		panic("mechanisms: error of a session that was not planned: " + err.Error())
-	}
-	e := Error{HalfWidth: m.Width(noise.Probability(min(max(1-c.p, 1e-12), .25)))}
-	typical := float64(m.Width(onlineMiss)) / 1.96
-	e.Variance = typical * typical
-	sessionErrors.store(key, e)
-	return e
+	return sessionErrors.Of(sessionKey{*o, cells, c.p}, 1, func() Error {
+		m, err := o.mechanism(cells)
+		if err != nil {
+			panic("mechanisms: error of a session that was not planned: " + err.Error())
+		}
+		typical := float64(m.Width(onlineMiss)) / 1.96
+		return Error{HalfWidth: m.Width(noise.Probability(min(max(1-c.p, 1e-12), .25))), Variance: typical * typical}
+	})
 }
 
 func (o *Online) errors(s Spec, confidence Confidence) *Errors {

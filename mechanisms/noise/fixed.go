@@ -4,7 +4,8 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
-	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 )
 
 // fixed draws from a distribution with work that does not depend on what is drawn: neither the words taken, nor the
@@ -41,32 +42,12 @@ const (
 	narrowest = 256 // the largest variance that is drawn by looking at all values
 )
 
-// prepared keeps what fixedOf has prepared, for the whole process: each is a function of a public parameter alone, of
-// some kilobytes. Beyond maxPrepared they are forgotten, all at once.
-var prepared = struct {
-	sync.RWMutex
-	known map[law]*fixed
-}{known: map[law]*fixed{}}
-
-const maxPrepared = 1 << 10
+// prepared keeps what fixedOf has prepared: each is a function of a public parameter alone, of some kilobytes.
+var prepared = remembered.Map[law, *fixed]{Most: 1 << 10}
 
 // fixedOf returns what draws from d in fixed work, which takes milliseconds to prepare.
 func fixedOf(d Distribution) *fixed {
-	law := d.law()
-	prepared.RLock()
-	f := prepared.known[law]
-	prepared.RUnlock()
-	if f != nil {
-		return f
-	}
-	f = newFixed(d)
-	prepared.Lock()
-	defer prepared.Unlock()
-	if len(prepared.known) >= maxPrepared {
-		clear(prepared.known)
-	}
-	prepared.known[law] = f
-	return f
+	return prepared.Of(d.law(), 1, func() *fixed { return newFixed(d) })
 }
 
 // newFixed prepares d.

@@ -229,12 +229,16 @@ func TestFixedWorkGoesWithTheSource(t *testing.T) {
 // TestFixedIsForgotten: what is prepared is bounded.
 func TestFixedIsForgotten(t *testing.T) {
 	r := NewReader(FixedWork(rand.NewChaCha8([32]byte{1})))
-	for i := range int64(maxPrepared + 10) {
+	for i := range int64(prepared.Most + 10) {
 		mustNew(t, Laplace, 1, i+1).Sample(r)
 	}
-	prepared.RLock()
-	defer prepared.RUnlock()
-	if n := len(prepared.known); n > maxPrepared {
-		t.Errorf("%d samplers are kept, must be at most %d", n, maxPrepared)
+	kept := 0
+	for i := range int64(prepared.Most + 10) {
+		if _, ok := prepared.Load(mustNew(t, Laplace, 1, i+1).law()); ok {
+			kept++
+		}
+	}
+	if kept == 0 || kept > prepared.Most {
+		t.Errorf("%d samplers are kept, must be at most %d", kept, prepared.Most)
 	}
 }
