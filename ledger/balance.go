@@ -11,16 +11,11 @@ import (
 // Left is what the user may still spend: the lesser of the window's and the lifetime's rest. Under either accountant it
 // names ε and ρ, of which a cost needs to fit one.
 func (b Balance) Left() privacy.Cost {
-	rest := accounting.Less(b.Limit, b.Spent)
+	rest := b.Limit.Less(b.Spent)
 	if b.LifeLimit.IsZero() {
 		return rest
 	}
-	life := accounting.Less(b.LifeLimit, b.LifeSpent)
-	return privacy.Cost{
-		Epsilon: privacy.MicroEpsilon(min(rest.Epsilon.Micro(), life.Epsilon.Micro())),
-		Rho:     privacy.PicoRho(min(rest.Rho.Pico(), life.Rho.Pico())),
-		Delta:   privacy.AttoDelta(min(rest.Delta.Atto(), life.Delta.Atto())),
-	}
+	return rest.Least(b.LifeLimit.Less(b.LifeSpent))
 }
 
 // Holds reports whether the user could pay a charge.
@@ -29,7 +24,7 @@ func (b Balance) Holds(c accounting.Charge) bool {
 }
 
 func holds(limit, spent privacy.Cost, c accounting.Charge) bool {
-	return accounting.Filter{Limit: accounting.Less(limit, spent)}.Holds(c)
+	return accounting.Filter{Limit: limit.Less(spent)}.Holds(c)
 }
 
 // After is the balance after a charge.
@@ -39,14 +34,14 @@ func (b Balance) After(c accounting.Charge) Balance {
 }
 
 func after(limit, spent privacy.Cost, c accounting.Charge) privacy.Cost {
-	more := accounting.Filter{Limit: accounting.Less(limit, spent), Spent: c}.Shown()
+	more := accounting.Filter{Limit: limit.Less(spent), Spent: c}.Shown()
 	if limit.Epsilon.Micro() == 0 {
 		more.Epsilon = privacy.Epsilon{}
 	}
 	if limit.Rho.Pico() == 0 {
 		more.Rho = privacy.Rho{}
 	}
-	return accounting.Sum(spent, more)
+	return spent.Plus(more)
 }
 
 // Share is what of the budget a charge is, by the condition of which it is the lesser part.
@@ -70,7 +65,7 @@ func (b Balance) Share(c accounting.Charge) float64 {
 // More is how many further charges of one kind the balance holds, about.
 func (b Balance) More(c accounting.Charge) int64 {
 	left, most := b.Left(), int64(0)
-	if rho := accounting.Sum(privacy.Cost{Rho: c.Cost.Rho}, privacy.Cost{Rho: c.Converted}).Rho.Pico(); rho > 0 {
+	if rho := c.Concentrated().Cost.Rho.Pico(); rho > 0 {
 		most = left.Rho.Pico() / rho
 	}
 	if c.Cost.Rho.Pico() == 0 && c.Cost.Epsilon.Micro() > 0 {

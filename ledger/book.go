@@ -198,7 +198,7 @@ func (b *book) apply(r chain.Row) error {
 
 // spend adds to what was charged in a dataset.
 func (b *book) spend(ds int64, cost privacy.Cost) {
-	b.total, b.totals[ds] = accounting.Sum(b.total, cost), accounting.Sum(b.totals[ds], cost)
+	b.total, b.totals[ds] = b.total.Plus(cost), b.totals[ds].Plus(cost)
 }
 
 func (b *book) applyPolicy(r chain.Row) error {
@@ -247,15 +247,11 @@ func (b *book) applyCharge(r chain.Row) error {
 		return chain.ErrMalformed
 	}
 	for _, key := range b.payers(r.DS, r.Holder, c.capped) {
-		a, ok := b.accounts[key]
-		if !ok {
-			a = b.opening(key, r.At)
-		}
 		paid := c.cost
 		if key.Scope == store.ScopeCap {
 			paid = c.pool
 		}
-		a, held := a.Rolled(r.At, b.ends(key, r.At)).Charged(c.ladder.price(paid))
+		a, held := b.account(key, r.At).Charged(c.ladder.price(paid))
 		if !held {
 			return fmt.Errorf("a charge above a limit")
 		}

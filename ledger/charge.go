@@ -343,12 +343,7 @@ func spentOf(key store.AccountKey) error {
 // drawn costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent,
 // what is still for sale would tell what others have chosen (privacy rule 1).
 func (b *book) capHolds(ds int64, all accounting.Charge, now int64) bool {
-	key := store.AccountKey{DS: ds, Scope: store.ScopeCap, Holder: ""}
-	a, ok := b.accounts[key]
-	if !ok {
-		a = b.opening(key, now)
-	}
-	return a.Holds(all)
+	return b.account(store.AccountKey{DS: ds, Scope: store.ScopeCap}, now).Holds(all)
 }
 
 func addCharges(t *batch, r Request, payer holderKey, pending []pendingCharge) error {

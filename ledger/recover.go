@@ -11,7 +11,6 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
-	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
 // open opens file and witness, folds the chain and compares. known is what this process itself knows to be durable;
@@ -226,11 +225,11 @@ func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 		if b.total != before && r.Kind != chain.RowForfeit { // so it is a dataset's
 			for _, e := range slices.Concat(dated[0], dated[r.DS]) {
 				l := b.later[e]
-				switch more := accounting.Less(b.total, before); {
+				switch more := b.total.Less(before); {
 				case r.At > e.at:
-					l.after = accounting.Sum(l.after, more)
+					l.after = l.after.Plus(more)
 				case r.At == e.at:
-					l.beside = accounting.Sum(l.beside, more)
+					l.beside = l.beside.Plus(more)
 				}
 				b.later[e] = l
 			}

@@ -205,11 +205,7 @@ func (b *book) learn(ds int64, m move, at int64) accounting.Charge {
 	more, next := b.learns(to, b.known(holderKey{ds, m.from}))
 	if more != (accounting.Charge{}) {
 		key := store.AccountKey{DS: ds, Scope: store.ScopeLife, Holder: m.to}
-		a, ok := b.accounts[key]
-		if !ok {
-			a = b.opening(key, at)
-		}
-		b.accounts[key], b.brought[to] = a.Forfeited(more), next
+		b.accounts[key], b.brought[to] = b.account(key, at).Forfeited(more), next
 		b.spend(ds, whole(more)) // a rollback that loses the change loses that
 	}
 	b.hand(ds, m)

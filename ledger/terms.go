@@ -224,9 +224,9 @@ func (b *book) applyForfeit(r chain.Row) error {
 		next := *set
 		next.charged = true
 		b.sets[ds] = &next
-		b.totals[ds] = accounting.Sum(b.totals[ds], lost) // of each: nobody knows whose it was
+		b.totals[ds] = b.totals[ds].Plus(lost) // of each: nobody knows whose it was
 	}
-	b.lost, b.lostAll, b.total = accounting.Sum(b.lost, lost), b.lostAll || all, accounting.Sum(b.total, lost)
+	b.lost, b.lostAll, b.total = b.lost.Plus(lost), b.lostAll || all, b.total.Plus(lost)
 	b.endWhatGoesOn()
 	return nil
 }

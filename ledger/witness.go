@@ -11,7 +11,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/store"
-	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -91,25 +90,21 @@ func (e end) of(b *book) bool {
 func (m mark) missing(b *book) (sum privacy.Cost) {
 	var all privacy.Cost
 	lacks := func(e end, held privacy.Cost, passed bool) privacy.Cost {
-		held = accounting.Less(held, b.later[e].after)
+		held = held.Less(b.later[e].after)
 		if !passed {
-			held = accounting.Less(held, b.later[e].beside)
+			held = held.Less(b.later[e].beside)
 		}
-		return accounting.Less(e.total, held)
+		return e.total.Less(held)
 	}
 	for _, e := range m.ends {
 		switch {
 		case e.chain == 0: // of several chains others have rows of that time which were seen
 			all = lacks(e, b.total, len(m.ends) > 1 || b.passed[e])
 		case !b.passed[e] || !b.passed[m.ends[0]]:
-			sum = accounting.Sum(sum, lacks(e, b.totals[e.chain], b.passed[e]))
+			sum = sum.Plus(lacks(e, b.totals[e.chain], b.passed[e]))
 		}
 	}
-	return privacy.Cost{
-		Epsilon: privacy.MicroEpsilon(max(sum.Epsilon.Micro(), all.Epsilon.Micro())),
-		Rho:     privacy.PicoRho(max(sum.Rho.Pico(), all.Rho.Pico())),
-		Delta:   privacy.AttoDelta(max(sum.Delta.Atto(), all.Delta.Atto())),
-	}
+	return sum.Most(all)
 }
 
 // A mark begins with a text that says how it is written: of one chain, as programs did before datasets had chains, of

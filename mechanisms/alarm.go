@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -66,18 +67,13 @@ func (a *Alarm) check(s Spec) error {
 }
 
 // alarms remembers mechanisms.
-var alarms = remembered[Alarm, sparse.Mechanism]{most: maxOfRemembered}
+var alarms = remembered.Map[Alarm, sparse.Mechanism]{Most: remembered.Small}
 
 func (a *Alarm) mechanism() (sparse.Mechanism, error) {
-	if known, ok := alarms.load(*a); ok {
-		return known, nil
-	}
-	m, err := sparse.New(sparse.Spec{Positives: a.Positives, Restarts: a.Restarts, Sensitivity: unitRows(a.Contribution, 1),
-		Monotone: a.Contribution.Neighbors == privacy.AddRemove, Cost: a.Cost})
-	if err == nil {
-		alarms.store(*a, m)
-	}
-	return m, err
+	return alarms.Try(*a, 1, func() (sparse.Mechanism, error) {
+		return sparse.New(sparse.Spec{Positives: a.Positives, Restarts: a.Restarts, Sensitivity: unitRows(a.Contribution, 1),
+			Monotone: a.Contribution.Neighbors == privacy.AddRemove, Cost: a.Cost})
+	})
 }
 
 // Margin returns how far a count must be from its threshold for the answer to be right at the confidence.

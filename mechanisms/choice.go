@@ -173,7 +173,7 @@ func (ch *Choice) chooser(cells int) (chooser, error) {
 		if err != nil {
 			return chooser{}, err
 		}
-		return chooser{0, m.Release, ch.rankBound(m, cells), ruleOf(ch.Cost).String(), m.PreferRanges}, nil
+		return chooser{0, m.Release, ch.rankBound(m, cells), selection.RuleFor(ch.Cost).String(), m.PreferRanges}, nil
 	case Largest, Popular:
 		scored := selection.Counts
 		if ch.Kind == Popular {
@@ -212,7 +212,8 @@ func (ch *Choice) best(scores selection.Scores) (chooser, error) {
 		}
 		return chooser{spread: spread, choose: t.Select, bound: t.LossBound, name: "top " + fmt.Sprint(ch.Most) + " by " + t.Method().String()}, nil
 	}
-	m, err := selection.Choose(scores, ch.Each, ch.Cost)
+	rule := selection.RuleFor(ch.Cost)
+	m, err := selection.New(rule, scores, ch.Each, ch.Cost)
 	if err != nil {
 		return chooser{}, err
 	}
@@ -223,14 +224,7 @@ func (ch *Choice) best(scores selection.Scores) (chooser, error) {
 		}
 		return privacy.PostProcess(chosen, func(n int) []int { return []int{n} }), nil
 	}
-	return chooser{spread: spread, choose: one, bound: m.LossBound, name: m.Rule().String()}, nil
-}
-
-func ruleOf(cost privacy.Cost) selection.Rule {
-	if cost.Rho.Pico() != 0 {
-		return selection.Exponential
-	}
-	return selection.PermuteAndFlip
+	return chooser{spread: spread, choose: one, bound: m.LossBound, name: rule.String()}, nil
 }
 
 // rankBound bounds the rank error of the worst of several quantiles (of one: Smith 2011).

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
@@ -33,7 +34,7 @@ func Ranges(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 // strategies that package ranges holds for so many cells (ranges.Choose) and Identity.
 func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	asked := question{w, cells, c, cost}
-	if s, ok := chosen.load(asked); ok {
+	if s, ok := chosen.Load(asked); ok {
 		return s.clone(), nil
 	}
 	if w != AllRanges && w != AllPrefixes {
@@ -54,13 +55,12 @@ func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, 
 		return varianceFor(moves{product(one.L1), product(one.L2Squared)}.scaled(rows), cost)
 	})
 	if d.Kind > Identity {
-		y := Strategy{Kind: d.Kind, Radices: d.Radices, Weights: d.Weights, Bits: d.Bits, Version: d.Version, Matrix: d.Matrix}
-		s, err := OfStrategy(1, cells, y, c, cost)
+		s, err := OfStrategy(1, cells, strategyOf(d), c, cost)
 		if err == nil && s.mean(w) < best.mean(w) {
 			best = s
 		}
 	}
-	chosen.store(asked, best.clone())
+	chosen.Store(asked, 1, best.clone())
 	return best, nil
 }
 
@@ -111,41 +111,9 @@ func (s Spec) mean(w Workload) float64 {
 	return variance * (cells + 2) / 3
 }
 
-// LinearVariance returns the variance of the reading of Σ query[i]·cell[i] of the first counter: what any linear answer
-// from a release is expected to be off by. It needs no data.
-func (s Spec) LinearVariance(query []float64) (float64, error) {
-	if err := s.check(); err != nil {
-		return 0, err
-	}
-	if !Is[*Counts](s) {
-		return 0, fmt.Errorf("the release does not count cells, must count them")
-	}
-	if len(query) != s.Cells {
-		return 0, fmt.Errorf("number of coefficients is %d, must be the number of cells, %d", len(query), s.Cells)
-	}
-	for i, q := range query {
-		if math.IsNaN(q) || math.IsInf(q, 0) {
-			return 0, fmt.Errorf("coefficient %d is %g, must be finite", i+1, q)
-		}
-	}
-	variance := s.noise(0).variance()
-	if o, ok := s.reader().(*openStrategy); ok {
-		l, ok := o.Strategy.(interface{ LinearVariance(query []float64) float64 })
-		if !ok {
-			return 0, fmt.Errorf("strategy is %s, must be one that tells the variance of any linear answer", s.Counts().Strategy.Kind)
-		}
-		return variance * l.LinearVariance(query), nil
-	}
-	sum := 0.0
-	for _, q := range query {
-		sum += q * q
-	}
-	return variance * sum, nil
-}
-
 // chosen remembers choices for the whole process: each is a function of its question alone, and the search takes
 // milliseconds while a plan takes microseconds.
-var chosen = remembered[question, Spec]{most: 1 << 10}
+var chosen = remembered.Map[question, Spec]{Most: 1 << 10}
 
 type question struct {
 	workload     Workload

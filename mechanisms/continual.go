@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
@@ -29,7 +30,7 @@ func Continual(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 		norm = ranges.L2
 	}
 	d := ranges.ChooseContinual(cells, norm)
-	return OfStrategy(1, cells, Strategy{Kind: d.Kind, Radices: d.Radices, Bits: d.Bits}, c, cost)
+	return OfStrategy(1, cells, strategyOf(d), c, cost)
 }
 
 // Grows tells a Spec of a continual release.
@@ -138,7 +139,7 @@ func Grow(spec Spec, p Step, place Placement, truth privacy.Sensitive[[]privacy.
 	tally(sealed.Open(truth), place, 0, cells)
 	clear(cells[:strategy.Reach(p.From, p.To)])
 	for i, n := range strategy.Observe(cells)[known:] {
-		noisy[i] = addNoise(n, noisy[i])
+		noisy[i] = noise.Add(n, noisy[i])
 	}
 	return sealed.Release(Noisy{Observations: noisy}), nil
 }

@@ -66,11 +66,7 @@ func coverOf(t *testing.T, random io.Reader, s Spec, groups []privacy.Group, spa
 		if inside(mustEstimate(t, s, r).Sum(last, spans).Value(), truth, width) {
 			h.after++
 		}
-		unchanged, err := NewEstimateAs(Unchanged, s, r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if inside(unchanged.Sum(last, spans).Value(), truth, width) {
+		if inside(unsmoothed(t, s, r).Sum(last, spans).Value(), truth, width) {
 			h.before++
 		}
 	}

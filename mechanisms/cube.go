@@ -114,6 +114,7 @@ func marginalsName(d ranges.Description) string {
 	return "marginals"
 }
 
+// strategyOf is a description without its cells.
 func strategyOf(d ranges.Description) Strategy {
 	return Strategy{Kind: d.Kind, Radices: d.Radices, Weights: d.Weights, Bits: d.Bits, Version: d.Version, Matrix: d.Matrix, Marginals: d.Marginals, Factors: d.Factors}
 }

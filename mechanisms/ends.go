@@ -81,7 +81,7 @@ func (s Spec) ReadEnds(released privacy.Released[Noisy], values int, ignored int
 	if err != nil {
 		return none, err
 	}
-	e, err := NewEstimateAs(Unchanged, s, released)
+	e, err := NewEstimate(s, released)
 	if err != nil {
 		return none, err
 	}

@@ -112,10 +112,7 @@ func TestEndsHoldTogether(t *testing.T) {
 				} else {
 					said[why]++
 				}
-				e, err := NewEstimateAs(Unchanged, s, released)
-				if err != nil {
-					t.Fatal(err)
-				}
+				e := mustEstimate(t, s, released)
 				if naive.read(func(from, to int) int64 { return e.Sum(0, []Span{{from, to}}).Value() }, alone).wrong(truth) == "" {
 					naively++
 				}
@@ -248,10 +245,7 @@ func TestEndsOfLongTails(t *testing.T) {
 						if way == "ranges" {
 							spec, threshold = ranges, rangeWidth
 						}
-						e, err := NewEstimateAs(Unchanged, spec, mustRelease(t, spec, histogramGroups(truth), random))
-						if err != nil {
-							t.Fatal(err)
-						}
+						e := unsmoothed(t, spec, mustRelease(t, spec, histogramGroups(truth), random))
 						for to = len(edges); to > 0; to-- {
 							until := to
 							if way == "ranges" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
@@ -52,15 +53,10 @@ type halfWidths struct {
 const maxWidthBytes = 32 << 20
 
 // mixtures are the tables of half-widths, by alpha. They take milliseconds to make and two kilobytes.
-var mixtures = remembered[noise.Probability, *noise.Mixtures]{most: maxOfRemembered}
+var mixtures = remembered.Map[noise.Probability, *noise.Mixtures]{Most: remembered.Small}
 
 func mixturesOf(alpha noise.Probability) *noise.Mixtures {
-	m, known := mixtures.load(alpha)
-	if !known {
-		m = noise.NewMixtures(alpha)
-		mixtures.store(alpha, m)
-	}
-	return m
+	return mixtures.Of(alpha, 1, func() *noise.Mixtures { return noise.NewMixtures(alpha) })
 }
 
 // Errors prepares to tell expected errors. It panics on a Spec that was not planned and on the zero Confidence.

@@ -13,29 +13,17 @@ import (
 // Identity, also made to agree with there being none below 0. It is post-processing. It is safe for concurrent use.
 type Estimate struct {
 	spec   Spec
-	as     Reading
 	counts [][]wide    // Identity: per counter, the sums of the first 0, 1, … cells
 	smooth [][]float64 // of others: the same, as least squares and the isotonic step read them
 }
 
 // NewEstimate reads a release made by spec. It fails if the number of observations is not the spec's.
 func NewEstimate(spec Spec, released privacy.Released[Noisy]) (*Estimate, error) {
-	return NewEstimateAs(Isotonic, spec, released)
-}
-
-// NewEstimateAs is NewEstimate with a choice of reading.
-func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Estimate, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
 	if !Is[*Counts](spec) {
 		return nil, fmt.Errorf("the release has no counts of cells, must have them")
-	}
-	if as > NonNegative {
-		return nil, fmt.Errorf("reading is %d, must be isotonic, unchanged or non-negative", as)
-	}
-	if as == NonNegative && spec.Counts().Strategy.Kind != Identity && spec.gram() == nil {
-		return nil, fmt.Errorf("reading of strategy %s is non-negative, must be isotonic or unchanged", spec.Counts().Strategy.Kind)
 	}
 	if !released.Valid() {
 		return nil, fmt.Errorf("release was never released")
@@ -45,7 +33,7 @@ func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Es
 	if len(observations) != spec.Counters*width {
 		return nil, fmt.Errorf("number of observations is %d, must be the %d of the spec", len(observations), spec.Counters*width)
 	}
-	e := &Estimate{spec: spec, as: as}
+	e := &Estimate{spec: spec}
 	for counter := range spec.Counters {
 		own := observations[counter*width : (counter+1)*width]
 		if spec.Counts().Strategy.Kind == Identity {
@@ -61,29 +49,14 @@ func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Es
 	return e, nil
 }
 
-// smoothed returns the prefix sums of cells, read as they are to be read.
+// smoothed returns the prefix sums of cells: where none can be below 0, the nearest that rise. Those of a cube are in no
+// order, and stay as they are.
 func (e *Estimate) smoothed(counter int, cells []float64) []float64 {
-	as := e.as
-	if e.spec.bound(counter).signed() || e.spec.Counts().Strategy.IsCube() { // the cells of a cube are in no order
-		as = Unchanged
-	}
-	switch as {
-	case NonNegative:
-		return ranges.Prefixes(nonNegative(cells, e.spec.gram(), 1e-3*e.spec.noise(counter).variance()))
-	case Unchanged:
-		return ranges.Prefixes(cells)
-	}
 	prefixes := ranges.Prefixes(cells)
-	ranges.Isotonic(prefixes)
-	return prefixes
-}
-
-// gram returns B'B of the strategy, nil where it is not known.
-func (s Spec) gram() func(x []float64) []float64 {
-	if o, ok := s.reader().(*openStrategy); ok {
-		return ranges.Gram(o.Strategy)
+	if !e.spec.bound(counter).signed() && !e.spec.Counts().Strategy.IsCube() {
+		ranges.Isotonic(prefixes)
 	}
-	return nil
+	return prefixes
 }
 
 // Sum returns the estimated sum of the cells in spans (disjoint, sorted) of one counter, rounded to a whole number.
@@ -119,7 +92,7 @@ func (e *Estimate) Redraw(random RandomSource) *Estimate {
 	if err != nil {
 		panic("mechanisms: redraw: " + err.Error())
 	}
-	again := &Estimate{spec: e.spec, as: e.as}
+	again := &Estimate{spec: e.spec}
 	width := e.spec.observed()
 	for counter := range e.spec.Counters {
 		own := noise[counter*width : (counter+1)*width]

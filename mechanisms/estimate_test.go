@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
 
@@ -20,6 +21,40 @@ func mustEstimate(t testing.TB, s Spec, r privacy.Released[Noisy]) *Estimate {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// unsmoothed is the least-squares reading alone, which has no bias.
+func unsmoothed(t testing.TB, s Spec, r privacy.Released[Noisy]) *Estimate {
+	t.Helper()
+	e, width := mustEstimate(t, s, r), s.observed()
+	for counter := range e.smooth {
+		e.smooth[counter] = ranges.Prefixes(s.reader().Fit(r.Value().Observations[counter*width : (counter+1)*width]))
+	}
+	return e
+}
+
+// TestNoCellIsReadBelowZero: of cells most of which are empty, where least squares alone reads many below 0.
+func TestNoCellIsReadBelowZero(t *testing.T) {
+	s, err := OfStrategy(1, 100, Strategy{Kind: Tree, Radices: []int{10, 10}}, oneRow, epsilon(100_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := mustRelease(t, s, groupsOf(5, 900, 0, 40), seeded(3))
+	below := func(e *Estimate) (n int) {
+		for i := range s.Cells {
+			if e.Sum(0, []Span{{i, i + 1}}).Value() < 0 {
+				n++
+			}
+		}
+		return n
+	}
+	if n := below(unsmoothed(t, s, r)); n < 20 {
+		t.Errorf("seed %q: by least squares %d cells are below 0", seed, n)
+	}
+	e := mustEstimate(t, s, r)
+	if n, again := below(e), below(e.Redraw(seeded(4))); n+again > 0 {
+		t.Errorf("seed %q: %d cells are below 0, drawn again %d", seed, n, again)
+	}
 }
 
 func TestIdentitySumsAgainstBigIntegers(t *testing.T) {

@@ -2,73 +2,42 @@ package mechanisms
 
 import (
 	"encoding/binary"
-	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 	"github.com/dpproxy/dpproxy/mechanisms/marginals"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// opened keeps strategies that take work to open, for the whole process: each is a function of its description alone.
-var opened openStrategies
+// opened keeps strategies that take work to open, by the number of their cells and 64 at most.
+var opened = remembered.Map[string, *openStrategy]{Most: maxOpenCells}
 
-type openStrategies struct {
-	mu    sync.RWMutex
-	known map[string]*openStrategy
-	cells int
-}
+const (
+	maxOpenCells = 1 << 21
+	leastOpen    = maxOpenCells / 64 // what one counts at least
+)
 
 // openStrategy remembers what takes long to compute of a strategy: the mean variance of a workload and the variance of
 // spans, by their keys.
 type openStrategy struct {
 	ranges.Strategy
-	mu        sync.RWMutex
-	means     map[Workload]float64
-	variances map[string]float64
+	means     remembered.Map[Workload, float64]
+	variances remembered.Map[string, float64]
 }
 
-// maxOpen and maxOpenCells bound the strategies that are kept, maxVariances the variances of each; beyond it they are
-// forgotten, all at once.
-const (
-	maxOpen      = 64
-	maxOpenCells = 1 << 21
-	maxVariances = 1 << 15
-)
-
-func (o *openStrategies) strategy(d ranges.Description) (ranges.Strategy, error) {
-	key := keyOf(d)
-	o.mu.RLock()
-	s, ok := o.known[key]
-	o.mu.RUnlock()
-	if ok {
-		return s, nil
-	}
-	plain, err := open(d)
+func opening(d ranges.Description) (ranges.Strategy, error) {
+	s, err := opened.Try(keyOf(d), max(d.Cells, leastOpen), func() (*openStrategy, error) {
+		plain, err := open(d)
+		return &openStrategy{plain, remembered.Map[Workload, float64]{Most: 16}, remembered.Map[string, float64]{Most: 1 << 15}}, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	s = &openStrategy{Strategy: plain, means: map[Workload]float64{}}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.cells += d.Cells; o.known == nil || len(o.known) >= maxOpen || o.cells > maxOpenCells {
-		o.known, o.cells = map[string]*openStrategy{}, d.Cells
-	}
-	o.known[key] = s
 	return s, nil
 }
 
 // MeanVariance returns the strategy's, which may take as long as reading a release.
 func (s *openStrategy) MeanVariance(w Workload) float64 {
-	s.mu.RLock()
-	mean, ok := s.means[w]
-	s.mu.RUnlock()
-	if ok {
-		return mean
-	}
-	mean = s.Strategy.MeanVariance(w)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.means[w] = mean
-	return mean
+	return s.means.Of(w, 1, func() float64 { return s.Strategy.MeanVariance(w) })
 }
 
 // Variance returns the strategy's; that of a tree and of what tells shapes takes no longer than a look-up.
@@ -77,28 +46,10 @@ func (s *openStrategy) Variance(spans []ranges.Span) float64 {
 	case ranges.Tree, ranges.Shaped:
 		return s.Strategy.Variance(spans)
 	}
-	key := string(keyOfSpans(spans))
-	s.mu.RLock()
-	variance, ok := s.variances[key]
-	s.mu.RUnlock()
-	if ok {
-		return variance
-	}
-	variance = s.Strategy.Variance(spans)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.variances == nil || len(s.variances) >= maxVariances {
-		s.variances = map[string]float64{}
-	}
-	s.variances[key] = variance
-	return variance
+	return s.variances.Of(string(keyOfSpans(spans)), 1, func() float64 { return s.Strategy.Variance(spans) })
 }
 
-// open opens a strategy. Trees have an error text of their own.
 func open(d ranges.Description) (ranges.Strategy, error) {
-	if d.Kind == Tree && d.Weights == nil && d.Bits == 0 && d.Version == 0 && d.Matrix == nil {
-		return ranges.NewTree(d.Cells, d.Radices)
-	}
 	if d.Kind == Marginals || d.Kind == Product {
 		return marginals.OpenCube(d)
 	}

@@ -163,19 +163,11 @@ func calibrate(m moves, cost privacy.Cost, share *big.Rat) (Noise, error) {
 
 // rational returns the noise of a parameter.
 func rational(kind NoiseKind, value *big.Rat) (Noise, error) {
-	num, den := new(big.Int).Set(value.Num()), new(big.Int).Set(value.Denom())
-	if excess := max(num.BitLen(), den.BitLen()) - 62; excess > 0 {
-		divisor := new(big.Int).Lsh(big.NewInt(1), uint(excess))
-		if num.BitLen()-den.BitLen() > 31 {
-			divisor.Set(den) // a whole number, the next: 2^-31 more at most
-		}
-		num.Add(num, divisor).Sub(num, big.NewInt(1)).Quo(num, divisor)
-		den.Quo(den, divisor)
-	}
-	if !num.IsInt64() || !den.IsInt64() || den.Sign() == 0 {
+	num, den, fits := noise.AtLeast(value)
+	if !fits {
 		return Noise{}, fmt.Errorf("noise parameter is %s, out of range: the cost is too small for the rows of a unit", value.RatString())
 	}
-	return Noise{Kind: kind, Num: num.Int64(), Den: den.Int64()}, nil
+	return Noise{Kind: kind, Num: num, Den: den}, nil
 }
 
 // distribution is that of the noise, in steps where it has some.
@@ -183,13 +175,7 @@ func (n Noise) distribution() (noise.Distribution, error) {
 	if err := n.checkStep(); err != nil {
 		return noise.Distribution{}, err
 	}
-	switch n.Kind {
-	case DiscreteLaplace:
-		return noise.New(noise.Laplace, n.Num, n.Den)
-	case DiscreteGaussian:
-		return noise.New(noise.Gaussian, n.Num, n.Den)
-	}
-	return noise.Distribution{}, fmt.Errorf("noise kind is %d, must be discrete Laplace or discrete Gaussian", n.Kind)
+	return noise.New(n.Kind, n.Num, n.Den)
 }
 
 // bound returns what a row adds to a counter.

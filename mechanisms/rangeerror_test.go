@@ -174,9 +174,9 @@ func TestRangeErrorScales(t *testing.T) {
 
 // measured is the root mean squared error of a workload, in rows, over real releases.
 type measured struct {
-	spec                           Spec
-	formula, ours, of              float64 // of: a standard error of ours
-	isotonic, nonNegative, lecture float64
+	spec              Spec
+	formula, ours, of float64 // of: a standard error of ours
+	isotonic, lecture float64
 }
 
 // smoothHistogram is 100,000 rows, falling off, with a long empty stretch.
@@ -190,8 +190,8 @@ func smoothHistogram(cells int) (counts []int64, prefixes []float64) {
 	return counts, prefixes
 }
 
-// measure releases trials times; of these, the first few are also read as non-negative.
-func measure(t testing.TB, k published, depth, trials, constrained int) measured {
+// measure releases trials times.
+func measure(t testing.TB, k published, depth, trials int) measured {
 	t.Helper()
 	s, err := RangesFor(k.workload, 1<<depth, oneRow, k.cost)
 	if err != nil {
@@ -201,7 +201,7 @@ func measure(t testing.TB, k published, depth, trials, constrained int) measured
 	random, m := seeded(30), measured{spec: s, formula: s.RMSE(k.workload)}
 	mean := func(sums []float64) float64 { return workloadMean(k.workload, less(sums, truth)) }
 	squares := 0.0
-	for trial := range trials {
+	for range trials {
 		r := mustRelease(t, s, groupsOf(counts...), random)
 		if s.Counts().Strategy.Kind == Identity {
 			t.Fatal("identity")
@@ -211,14 +211,9 @@ func measure(t testing.TB, k published, depth, trials, constrained int) measured
 		squares += one * one / float64(trials)
 		m.isotonic += mean(mustEstimate(t, s, r).smooth[0]) / float64(trials)
 		m.lecture += workloadMean(k.workload, lectureTree(t, depth, k.cost, random)) / float64(trials)
-		if trial < constrained {
-			if e, err := NewEstimateAs(NonNegative, s, r); err == nil {
-				m.nonNegative += mean(e.smooth[0]) / float64(constrained)
-			}
-		}
 	}
 	deviation := math.Sqrt((squares - m.ours*m.ours) / float64(trials-1))
-	m.ours, m.isotonic, m.nonNegative, m.lecture = math.Sqrt(m.ours), math.Sqrt(m.isotonic), math.Sqrt(m.nonNegative), math.Sqrt(m.lecture)
+	m.ours, m.isotonic, m.lecture = math.Sqrt(m.ours), math.Sqrt(m.isotonic), math.Sqrt(m.lecture)
 	m.of = deviation / (2 * m.ours)
 	return m
 }
@@ -237,7 +232,7 @@ func TestRangeError(t *testing.T) {
 	trials := stattest.Length(60, 600)
 	for _, k := range known {
 		for _, depth := range []int{6, 12} {
-			m := measure(t, k, depth, trials, 0)
+			m := measure(t, k, depth, trials)
 			t.Logf("%-28s %5d cells: %.3f ± %.3f, formula %.3f, isotonic %.3f", k.name, 1<<depth, m.ours, m.of, m.formula, m.isotonic)
 			if math.Abs(m.ours-m.formula) > 5*m.of || m.isotonic > 1.02*m.ours {
 				t.Errorf("seed %q: %s, %d cells: %.3f ± %.3f rows, isotonic %.3f, expected %.3f", seed, k.name, 1<<depth, m.ours, m.of, m.isotonic, m.formula)
@@ -254,14 +249,14 @@ func TestRangeError(t *testing.T) {
 func BenchmarkRangeError(b *testing.B) {
 	trials := stattest.Length(200, 1000)
 	table := &strings.Builder{}
-	fmt.Fprintf(table, "\nRMSE in rows, add-remove, one row a unit; %d releases (50 of them also read as non-negative) of 100,000 rows\n", trials)
+	fmt.Fprintf(table, "\nRMSE in rows, add-remove, one row a unit; %d releases of 100,000 rows\n", trials)
 	for _, k := range known {
 		fmt.Fprintf(table, "\n%s (best known: %s)\n", k.name, k.source)
-		fmt.Fprintf(table, "%6s %9s %9s %8s %9s %9s %8s %8s %10s %13s %8s  %s\n", "cells", "formula", "measured", "±", "best", "ours/best", "limit", "isotonic", "non-neg.", "lecture tree", "formula", "strategy")
+		fmt.Fprintf(table, "%6s %9s %9s %8s %9s %9s %8s %8s %13s %8s  %s\n", "cells", "formula", "measured", "±", "best", "ours/best", "limit", "isotonic", "lecture tree", "formula", "strategy")
 		for i, depth := range depths {
-			m := measure(b, k, depth, trials, 50)
-			fmt.Fprintf(table, "%6d %9.4f %9.4f %8.4f %9.4f %9.4f %8.4f %8.3f %10.3f %13.2f %8.2f  %v\n", 1<<depth, m.formula, m.ours, m.of, k.best[i], m.formula/k.best[i], k.limit[i],
-				m.isotonic, m.nonNegative, m.lecture, math.Sqrt(lectureTreeMean(b, depth, k.workload, k.cost)), m.spec.Counts().Strategy)
+			m := measure(b, k, depth, trials)
+			fmt.Fprintf(table, "%6d %9.4f %9.4f %8.4f %9.4f %9.4f %8.4f %8.3f %13.2f %8.2f  %v\n", 1<<depth, m.formula, m.ours, m.of, k.best[i], m.formula/k.best[i], k.limit[i],
+				m.isotonic, m.lecture, math.Sqrt(lectureTreeMean(b, depth, k.workload, k.cost)), m.spec.Counts().Strategy)
 			if depth == 12 && k.workload == AllRanges && k.cost == pureOne {
 				b.ReportMetric(m.ours, "rows-RMSE")
 				b.ReportMetric(m.isotonic, "rows-RMSE-isotonic")

@@ -9,12 +9,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// The ends of what a release can say. They are far enough apart and inside of the int64 range that clipping the noise
-// there, as the samplers do, never shows: a true sum is in ±MaxCount, so noise clipped at ±2^63 ends at ±MaxNoisy
-// either way, and every observation is a function of its exact true sum plus exact noise.
+// The ends of what a release can say: every observation is a function of its exact true sum plus exact noise.
 const (
-	MaxCount = 1 << 61
-	MaxNoisy = 1 << 62
+	MaxCount = noise.MaxCount
+	MaxNoisy = noise.MaxNoisy
 )
 
 // Release opens the sealed groups, observes them by the spec's strategy and adds the spec's noise from random.
@@ -101,7 +99,7 @@ func (s Spec) drawSome(observations int, random io.Reader) ([]int64, error) {
 func (s Spec) observe(cells, noisy []int64) {
 	if m := s.matrix(); m != nil {
 		for i, n := range m.Observe(cells) {
-			noisy[i] = addNoise(n, noisy[i])
+			noisy[i] = noise.Add(n, noisy[i])
 		}
 		return
 	}
@@ -112,7 +110,7 @@ func (s Spec) observe(cells, noisy []int64) {
 			for _, c := range cells[from:min(from+v.block, len(cells))] {
 				sum = sum.plus(c)
 			}
-			noisy[at] = addNoise(sum.cutAt(MaxCount/v.weight)*v.weight, noisy[at])
+			noisy[at] = noise.Add(sum.cutAt(MaxCount/v.weight)*v.weight, noisy[at])
 			at++
 		}
 	}
@@ -138,17 +136,4 @@ func addCount(sum, n int64) int64 {
 		return sum
 	}
 	return min(sum+min(n, MaxCount), MaxCount)
-}
-
-// addNoise returns count+noise, cut at ±MaxNoisy, for a count in ±MaxCount: with noise of 2^62+2^61 and more to either
-// side the outcome is that end, and with less the sum does not overflow.
-func addNoise(count, noise int64) int64 {
-	const far = MaxNoisy + MaxCount
-	switch {
-	case noise >= far:
-		return MaxNoisy
-	case noise <= -far:
-		return -MaxNoisy
-	}
-	return min(max(count+noise, -MaxNoisy), MaxNoisy)
 }

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -106,13 +107,13 @@ func TestSaturation(t *testing.T) {
 		{-MaxCount, math.MinInt64, -MaxNoisy}, {-MaxCount, math.MaxInt64, MaxNoisy}, {-MaxCount, -MaxCount, -MaxNoisy}, {-MaxCount, MaxNoisy, MaxCount},
 		{-MaxCount, MaxNoisy + MaxCount - 1, MaxNoisy - 1}, {MaxCount, -MaxNoisy - MaxCount + 1, 1 - MaxNoisy},
 	} {
-		if got := addNoise(c.count, c.noise); got != c.want {
+		if got := noise.Add(c.count, c.noise); got != c.want {
 			t.Errorf("%d + %d is %d, want %d", c.count, c.noise, got, c.want)
 		}
 	}
 	// A cut of the noise at the int64 ends never shows: every noise from there on gives the same.
 	for _, count := range []int64{0, 1, MaxCount, -1, -MaxCount} {
-		if addNoise(count, math.MinInt64) != addNoise(count, math.MinInt64+1) || addNoise(count, math.MaxInt64) != addNoise(count, math.MaxInt64-1) {
+		if noise.Add(count, math.MinInt64) != noise.Add(count, math.MinInt64+1) || noise.Add(count, math.MaxInt64) != noise.Add(count, math.MaxInt64-1) {
 			t.Errorf("the ends show at %d", count)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/online"
@@ -84,46 +84,41 @@ type sessionKey struct {
 	confidence float64
 }
 
-// plans and sessionErrors remember what takes a search, for the whole process; policies declare few plans.
+// plans and sessionErrors remember what takes a search.
 var (
-	plans         sync.Map
-	sessionErrors = remembered[sessionKey, Error]{most: maxOfRemembered}
+	plans         = remembered.Map[sessionKey, online.Mechanism]{Most: remembered.Small}
+	sessionErrors = remembered.Map[sessionKey, Error]{Most: remembered.Small}
 )
 
 // mechanism plans a session.
-func (o *Online) mechanism(cells int) (sessionMechanism, error) {
-	key := sessionKey{*o, cells, 0}
-	if known, ok := plans.Load(key); ok {
-		return known.(sessionMechanism), nil
-	}
-	var m sessionMechanism
-	var err error
+func (o *Online) mechanism(cells int) (online.Mechanism, error) {
+	return plans.Try(sessionKey{*o, cells, 0}, 1, func() (online.Mechanism, error) { return o.plan(cells) })
+}
+
+func (o *Online) plan(cells int) (online.Mechanism, error) {
 	if o.Rule == MedianBasic {
-		m, err = o.basic(cells)
-	} else {
-		m, err = o.vector(cells)
+		return online.LeastBasic(online.BasicSpec{Cells: cells, Rows: o.Rows, Queries: o.Queries, Hard: o.Updates, Contribution: o.Contribution, Cost: o.Cost})
 	}
-	if err == nil {
-		plans.Store(key, m)
+	accountant := privacy.Pure
+	if o.Cost.Rho.Pico() != 0 {
+		accountant = privacy.ZCDP
 	}
-	return m, err
+	return online.NewPlan(online.Spec{
+		Cells: cells, Contribution: o.Contribution, Rows: o.Rows, Spare: o.Spare, Updates: o.Updates, Restarts: o.Updates - 1,
+		Median: o.Rule == Median, Accountant: accountant,
+	}, o.Cost, onlineMiss)
 }
 
 // error is that of any answer, while the session lasts.
 func (o *Online) error(cells int, c Confidence) Error {
-	key := sessionKey{*o, cells, c.p}
-	if known, ok := sessionErrors.load(key); ok {
-		return known
-	}
-	m, err := o.mechanism(cells)
-	if err != nil {
-		panic("mechanisms: error of a session that was not planned: " + err.Error())
-	}
-	e := Error{HalfWidth: m.width(noise.Probability(min(max(1-c.p, 1e-12), .25)))}
-	typical := float64(m.width(onlineMiss)) / 1.96
-	e.Variance = typical * typical
-	sessionErrors.store(key, e)
-	return e
+	return sessionErrors.Of(sessionKey{*o, cells, c.p}, 1, func() Error {
+		m, err := o.mechanism(cells)
+		if err != nil {
+			panic("mechanisms: error of a session that was not planned: " + err.Error())
+		}
+		typical := float64(m.Width(onlineMiss)) / 1.96
+		return Error{HalfWidth: m.Width(noise.Probability(min(max(1-c.p, 1e-12), .25))), Variance: typical * typical}
+	})
 }
 
 func (o *Online) errors(s Spec, confidence Confidence) *Errors {
@@ -153,7 +148,7 @@ func (s Spec) Rival(c Confidence) (session, histogram int64, err error) {
 // Session answers counting queries about cells; see Online. Questions wait for each other.
 type Session struct {
 	cells int
-	asks  asker
+	asks  online.Answerer
 	memo  *online.Memo
 }
 
@@ -191,29 +186,13 @@ func (o *Online) session(spec Spec, steps [][]byte, place Placement, truth priva
 		return nil, err
 	}
 	s := &Session{cells: spec.Cells}
-	var told []online.Entry
-	if s.asks, told, err = m.open(steps, cells, random, save); err != nil {
+	if s.asks, err = m.Open(steps, cells, random, save); err != nil {
 		return nil, err
 	}
 	if s.memo, err = online.NewMemo(s.asks, maxRemembered); err != nil {
 		return nil, err
 	}
-	for _, e := range told {
-		s.memo.Know(e)
-	}
 	return s, nil
-}
-
-// session is the mechanism of a session's Spec.
-func (s Spec) session() (sessionMechanism, error) {
-	o, ok := s.Kind.(*Online)
-	if !ok {
-		return nil, errors.New("spec is not of a session")
-	}
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	return o.mechanism(s.Cells)
 }
 
 // RestartStep is the step that a restart takes, saved before a session is restored.
@@ -225,7 +204,7 @@ func (o *Online) left(s Spec, steps [][]byte, restored bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return m.left(steps, restored)
+	return m.Left(steps, restored)
 }
 
 // Answer answers how many rows are in some cells. A question that was asked before gets the same answer; after the end
@@ -273,10 +252,17 @@ type Belief struct{ shares []float64 }
 
 // Believe makes the hypothesis of a session's steps.
 func (s Spec) Believe(steps [][]byte) (*Belief, error) {
-	m, err := s.session()
+	o, ok := s.Kind.(*Online)
+	if !ok {
+		return nil, errors.New("spec is not of a session")
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	m, err := o.mechanism(s.Cells)
 	if err != nil {
 		return nil, err
 	}
-	shares, err := m.shares(steps)
+	shares, err := m.Shares(steps)
 	return &Belief{shares}, err
 }

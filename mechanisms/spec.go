@@ -5,6 +5,7 @@
 package mechanisms
 
 import (
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
@@ -39,13 +40,13 @@ type Strategy struct {
 	Factors       []ranges.Description // Product: the strategies
 }
 
-// NoiseKind names a noise distribution.
-type NoiseKind uint8
+// NoiseKind names a noise distribution. The numbers are in ledgers.
+type NoiseKind = noise.Kind
 
 // The noise distributions. The zero value is invalid.
 const (
-	DiscreteLaplace  NoiseKind = 1 + iota // P(k) ∝ exp(−|k|/t), t = Num/Den
-	DiscreteGaussian                      // P(k) ∝ exp(−k²/(2σ²)), σ² = Num/Den
+	DiscreteLaplace  = noise.Laplace  // P(k) ∝ exp(−|k|/t), t = Num/Den
+	DiscreteGaussian = noise.Gaussian // P(k) ∝ exp(−k²/(2σ²)), σ² = Num/Den
 )
 
 // Noise is a distribution with a rational parameter Num/Den > 0: the scale t of the discrete Laplace, the

@@ -71,7 +71,7 @@ func (s Spec) reader() ranges.Strategy {
 	if s.Counts().Strategy.Kind == Identity {
 		return nil
 	}
-	r, err := opened.strategy(s.description())
+	r, err := opening(s.description())
 	if err != nil {
 		panic("mechanisms: a strategy that was never checked: " + err.Error())
 	}
@@ -97,7 +97,7 @@ func (s Spec) checkStrategy() error {
 	case y.Kind < Identity || y.Kind > ContinualRoot:
 		return fmt.Errorf("strategy is %d, must be from %d to %d", y.Kind, Identity, ContinualRoot)
 	}
-	_, err := opened.strategy(s.description())
+	_, err := opening(s.description())
 	return err
 }
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/histograms"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/selection"
@@ -48,12 +48,9 @@ const (
 // Claim: Release of it costs y.Cost for y.Contribution, by the claims of synthetic.Weights, synthetic.Small and
 // histograms.Dawa; rows are drawn from what these release, which is post-processing.
 func NewSynthetic(y Synthetic) (Spec, error) {
-	cells := 1
-	for _, n := range y.Sizes {
-		if n < 1 || n > MaxCells || cells > MaxCells/n {
-			return Spec{}, fmt.Errorf("sizes of the dimensions are %v, must be at least 1 and together at most %d", y.Sizes, MaxCells)
-		}
-		cells *= n
+	cells, err := y.cells()
+	if err != nil {
+		return Spec{}, err
 	}
 	s := Spec{Counters: 1, Cells: cells, Kind: &y}
 	return s, s.check()
@@ -65,15 +62,22 @@ func (y *Synthetic) errors(Spec, Confidence) *Errors {
 
 func (y *Synthetic) hasNoise() bool { return !y.Cost.IsZero() }
 
-func (y *Synthetic) check(s Spec) error {
+func (y *Synthetic) cells() (int, error) {
 	cells := 1
 	for _, n := range y.Sizes {
 		if n < 1 || cells > MaxCells/n {
-			return fmt.Errorf("sizes of the dimensions are %v, must be at least 1 and together at most %d", y.Sizes, MaxCells)
+			return 0, fmt.Errorf("sizes of the dimensions are %v, must be at least 1 and together at most %d", y.Sizes, MaxCells)
 		}
 		cells *= n
 	}
+	return cells, nil
+}
+
+func (y *Synthetic) check(s Spec) error {
+	cells, err := y.cells()
 	switch {
+	case err != nil:
+		return err
 	case s.Counters != 1 || s.Cells != cells:
 		return fmt.Errorf("number of cells is %d in %d counters, must be %d in 1", s.Cells, s.Counters, cells)
 	case y.Drawn < 1 || y.Drawn > MaxCells:
@@ -207,17 +211,13 @@ func smallRows(cells, queries int) int64 {
 
 // CanRelease reports whether the rows can be made: it plans the release, without data.
 func (y *Synthetic) CanRelease(cells int) error {
-	key := fmt.Sprintf("%+v", *y)
-	if known, ok := plannedRows.Load(key); ok {
-		err, _ := known.(error)
+	return plannedRows.Of(fmt.Sprintf("%+v", *y), 1, func() error {
+		_, err := y.mechanism(cells)
 		return err
-	}
-	_, err := y.mechanism(cells)
-	plannedRows.Store(key, err)
-	return err
+	})
 }
 
-var plannedRows sync.Map
+var plannedRows = remembered.Map[string, error]{Most: remembered.Small}
 
 // release draws the rows: the observations are the cells of the rows, in the order in which they were drawn.
 func (y *Synthetic) release(s Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (privacy.Released[Noisy], error) {

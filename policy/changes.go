@@ -37,6 +37,15 @@ func differ[T comparable](c *changes, kind, what string, old, now T, shown func(
 	}
 }
 
+// without notes the names that are not among others.
+func (c *changes) without(kind string, names, others []string) {
+	for _, name := range names {
+		if !slices.Contains(others, name) {
+			c.add(kind, "%s", name)
+		}
+	}
+}
+
 // kindsInOrder is the order in which changes are told.
 var kindsInOrder = []string{"users_added", "users_removed", "users_disabled", "users_enabled", "logins_changed", "passwords_changed", "admins_changed", "settings_changed", "owners_added", "owners_removed",
 	"groups_added", "groups_removed", "groups_changed", "datasets_added", "datasets_removed", "datasets_changed", "caps_changed", "budgets_added", "budgets_removed", "budgets_changed", "defaults_changed",
@@ -47,16 +56,8 @@ var kindsInOrder = []string{"users_added", "users_removed", "users_disabled", "u
 func Changes(old, now *Policy) []Change {
 	var c changes
 	userChanges(&c, old, now)
-	for _, name := range now.Owners {
-		if !slices.Contains(old.Owners, name) {
-			c.add("owners_added", "%s", name)
-		}
-	}
-	for _, name := range old.Owners {
-		if !slices.Contains(now.Owners, name) {
-			c.add("owners_removed", "%s", name)
-		}
-	}
+	c.without("owners_added", now.Owners, old.Owners)
+	c.without("owners_removed", old.Owners, now.Owners)
 	groupChanges(&c, old, now)
 	for _, d := range now.Datasets {
 		if was := old.Dataset(d.ID); was != nil {
@@ -265,24 +266,6 @@ func namedChanges(c *changes, kind, at string, before, after map[string]string) 
 // What is compared of addresses has no name and no password in it: a proposed policy would tell by trying which they
 // are.
 
-func (p *Policy) comparedBackend() Backend {
-	b := p.Backend
-	b.URL = withoutSecrets(b.URL)
-	return b
-}
-
-func (p *Policy) comparedSandbox() Sandbox {
-	s := p.Sandbox
-	s.URL = withoutSecrets(s.URL)
-	return s
-}
-
-func (p *Policy) comparedLedger() Ledger {
-	l := p.Ledger
-	l.URL = withoutSecrets(l.URL)
-	return l
-}
-
 // withoutSecrets is the place that an address names: its scheme, host and path.
 func withoutSecrets(text string) string {
 	u, err := url.Parse(text)
@@ -294,24 +277,25 @@ func withoutSecrets(text string) string {
 }
 
 func serverChanges(c *changes, old, now *Policy) {
-	a, b := &old.Server, &now.Server
-	for _, f := range []struct {
-		name string
-		same bool
-	}{
-		{"listen", a.Listen == b.Listen}, {"admin", a.Admin == b.Admin}, {"console", a.Console == b.Console}, {"tls", reflect.DeepEqual(a.TLS, b.TLS)}, {"spans", a.Spans == b.Spans}, {"backend", reflect.DeepEqual(old.comparedBackend(), now.comparedBackend())},
-		{"sandbox", old.comparedSandbox() == now.comparedSandbox()}, {"ledger", old.comparedLedger() == now.comparedLedger()},
-	} {
-		if !f.same {
-			c.add(restarts, "%s", f.name)
+	a, b := *old, *now
+	for _, p := range []*Policy{&a, &b} {
+		for _, address := range []*string{&p.Backend.URL, &p.Sandbox.URL, &p.Ledger.URL} {
+			*address = withoutSecrets(*address)
 		}
 	}
+	const limits = "limits_changed"
 	for _, f := range []struct {
-		name string
-		same bool
-	}{{"server.limits", a.Limits == b.Limits}, {"server.timing", a.Timing == b.Timing}, {"server.sampling", a.FixedWork == b.FixedWork}, {"server.login.ldap", reflect.DeepEqual(a.LDAP, b.LDAP)}, {"server.login.oidc", reflect.DeepEqual(a.OIDC, b.OIDC)}} {
-		if !f.same {
-			c.add("limits_changed", "%s", f.name)
+		kind, name string
+		old, now   any
+	}{
+		{restarts, "listen", a.Server.Listen, b.Server.Listen}, {restarts, "admin", a.Server.Admin, b.Server.Admin}, {restarts, "console", a.Server.Console, b.Server.Console},
+		{restarts, "tls", a.Server.TLS, b.Server.TLS}, {restarts, "spans", a.Server.Spans, b.Server.Spans}, {restarts, "backend", a.Backend, b.Backend},
+		{restarts, "sandbox", a.Sandbox, b.Sandbox}, {restarts, "ledger", a.Ledger, b.Ledger},
+		{limits, "server.limits", a.Server.Limits, b.Server.Limits}, {limits, "server.timing", a.Server.Timing, b.Server.Timing}, {limits, "server.sampling", a.Server.FixedWork, b.Server.FixedWork},
+		{limits, "server.login.ldap", a.Server.LDAP, b.Server.LDAP}, {limits, "server.login.oidc", a.Server.OIDC, b.Server.OIDC},
+	} {
+		if !reflect.DeepEqual(f.old, f.now) {
+			c.add(f.kind, "%s", f.name)
 		}
 	}
 }

@@ -43,9 +43,6 @@ func appends(t *Table, f *tableT, snapshot *Snapshot, at place) {
 	case c.Domain.Regular > mechanisms.MaxContinual:
 		at.problem("appends: the domain of %s has %d steps, must have at most %d: the release is paid for with all of them", c.Name, c.Domain.Regular, mechanisms.MaxContinual)
 		return
-	case t.View.Text != "":
-		at.problem("appends: the source is a SELECT, whose rows may go when others come; name a table")
-		return
 	case snapshot != nil:
 		at.problem("appends: days close by the clock, and backend.snapshot reads rows of an earlier moment, in which a day may not have closed: leave out one of the two")
 		return

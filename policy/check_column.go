@@ -76,13 +76,9 @@ func column(t *Table, f *columnT, at place) *Column {
 	}
 	if f.Keys == "join" && f.Domain.empty() {
 		col.Join = true
-		for key, given := range map[string]bool{
+		at.unwanted("%s is given, but without a domain rows are only joined by this column: it has no cells", map[string]bool{
 			"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "",
-		} {
-			if given {
-				at.name(key).problem("%s is given, but without a domain rows are only joined by this column: it has no cells", key)
-			}
-		}
+		})
 		return col
 	}
 	if f.Domain.any && !t.Public {
@@ -94,13 +90,9 @@ func column(t *Table, f *columnT, at place) *Column {
 		return col
 	}
 	if t.Public {
-		for key, given := range map[string]bool{
+		at.unwanted("%s is for columns of private tables, and this table is public", map[string]bool{
 			"domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "",
-		} {
-			if given {
-				at.name(key).problem("%s is for columns of private tables, and this table is public", key)
-			}
-		}
+		})
 		return col
 	}
 	if f.Domain.private {
@@ -130,13 +122,9 @@ func column(t *Table, f *columnT, at place) *Column {
 
 // privateColumn reads a column of `domain: private`: one whose bounds are not known yet.
 func privateColumn(col *Column, f *columnT, at place) {
-	for key, given := range map[string]bool{
+	at.unwanted("%s is given, but the domain is private: nothing is answered over the column until its bounds stand there", map[string]bool{
 		"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "", "extremes": f.Extremes != "", "keys": f.Keys != "",
-	} {
-		if given {
-			at.name(key).problem("%s is given, but the domain is private: nothing is answered over the column until its bounds stand there", key)
-		}
-	}
+	})
 	if col.Enum || col.Blanks > 0 {
 		at.key("domain").problem("domain is private, which finds the ends of numbers, dates and times; labels and texts have none")
 		return

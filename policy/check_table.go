@@ -29,7 +29,7 @@ func (c *checker) table(d *Dataset, f *tableT, at place) {
 	case t.Public:
 		publicTable(t, f, at)
 	case t.Analysed():
-		analysedTable(t, f, at)
+		analysedTable(f, at)
 	default:
 		privateTable(t, f, at)
 		if c.policy.Backend.Spark() && f.Appends.Column != "" {
@@ -137,15 +137,11 @@ func (c *checker) relation(t *Table, at place) {
 }
 
 func publicTable(t *Table, f *tableT, at place) {
-	for key, given := range map[string]bool{
+	at.unwanted("%s is for private tables, and this one is public", map[string]bool{
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "unique": len(f.Unique) > 0, "extremes": f.Extremes.asked(), "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
 		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
-	} {
-		if given {
-			at.name(key).problem("%s is for private tables, and this one is public", key)
-		}
-	}
+	})
 	t.MaxRowsPerUnit = 1
 	t.MaxRows = int(whole64(f.MaxRows, 1, maxPublicRows, at.key("max_rows"), "max_rows"))
 	if f.MaxRows == "" {

@@ -142,12 +142,7 @@ func rowRank(t *Table, f *tableT, at place) {
 
 // sourceKey is the join key of a source column.
 func (t *Table) sourceKey(source string) *Column {
-	for _, k := range t.Keys {
-		if k.Source == source {
-			return k
-		}
-	}
-	return nil
+	return found(t.Keys, func(k *Column) bool { return k.Source == source })
 }
 
 // Comparable reports whether join keys may be compared: both name units, one leads to the other, or both are declared

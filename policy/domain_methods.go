@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"math"
 	"math/big"
+	"reflect"
 	"slices"
 	"strconv"
 )
@@ -199,18 +201,6 @@ func whole(v Value) (int64, bool) {
 
 func sameKind(a, b Value) bool {
 	switch a.(type) {
-	case int64:
-		_, ok := b.(int64)
-		return ok
-	case Date:
-		_, ok := b.(Date)
-		return ok
-	case Timestamp:
-		_, ok := b.(Timestamp)
-		return ok
-	case Timestamptz:
-		_, ok := b.(Timestamptz)
-		return ok
 	case Numeric:
 		_, ok := b.(Numeric)
 		return ok
@@ -218,7 +208,8 @@ func sameKind(a, b Value) bool {
 		f, ok := b.(float64)
 		return ok && a == a && f == f // NaN lies in no cell
 	}
-	return false
+	_, ok := whole(a)
+	return ok && reflect.TypeOf(a) == reflect.TypeOf(b)
 }
 
 // compare orders two values of one ordered kind.
@@ -227,23 +218,11 @@ func compare(a, b Value) int {
 	case Numeric:
 		return a.Cmp(b.(Numeric))
 	case float64:
-		switch f := b.(float64); {
-		case a < f:
-			return -1
-		case a > f:
-			return 1
-		}
-		return 0
+		return cmp.Compare(a, b.(float64))
 	}
 	m, _ := whole(a)
 	n, _ := whole(b)
-	switch {
-	case m < n:
-		return -1
-	case m > n:
-		return 1
-	}
-	return 0
+	return cmp.Compare(m, n)
 }
 
 // WithNull returns the domain with a cell for NULL: itself where it has one.

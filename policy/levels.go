@@ -23,12 +23,7 @@ type TrustLevel struct {
 
 // level finds a level by its name; nil means there is none.
 func (d *Dataset) level(name string) *TrustLevel {
-	for i := range d.Levels {
-		if d.Levels[i].Name == name {
-			return &d.Levels[i]
-		}
-	}
-	return nil
+	return foundIn(d.Levels, func(l *TrustLevel) bool { return l.Name == name })
 }
 
 // levels reads the levels of a dataset.

@@ -230,9 +230,22 @@ type Buying struct {
 
 // Dataset returns the dataset of that id, or nil.
 func (p *Policy) Dataset(id string) *Dataset {
-	for _, d := range p.Datasets {
-		if d.ID == id {
-			return d
+	return found(p.Datasets, func(d *Dataset) bool { return d.ID == id })
+}
+
+// found is the first of a list of which something is so; nil: of none.
+func found[T any](list []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+// foundIn is found in a list of values.
+func foundIn[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil
@@ -240,12 +253,7 @@ func (p *Policy) Dataset(id string) *Dataset {
 
 // Group returns the group of that name, or nil.
 func (p *Policy) Group(name string) *Group {
-	for i := range p.Groups {
-		if p.Groups[i].Name == name {
-			return &p.Groups[i]
-		}
-	}
-	return nil
+	return foundIn(p.Groups, func(g *Group) bool { return g.Name == name })
 }
 
 // Owner reports whether a user is one of the owners. A disabled one is not.
@@ -256,12 +264,7 @@ func (p *Policy) Owner(name string) bool {
 
 // User returns the user of that name, or nil.
 func (p *Policy) User(name string) *User {
-	for i := range p.Users {
-		if p.Users[i].Name == name {
-			return &p.Users[i]
-		}
-	}
-	return nil
+	return foundIn(p.Users, func(u *User) bool { return u.Name == name })
 }
 
 // Holder is whose budget binds a user: her group's name, or her own.
@@ -313,10 +316,5 @@ func (d *Dataset) EpsilonFor(rho privacy.Rho, limit privacy.Cost) privacy.Epsilo
 
 // Table returns the table that analysts know by that schema and name, or nil. An empty schema means public or d's own.
 func (d *Dataset) Table(schema, name string) *Table {
-	for _, t := range d.Tables {
-		if t.Name == name && (schema == "" || schema == t.Schema) {
-			return t
-		}
-	}
-	return nil
+	return found(d.Tables, func(t *Table) bool { return t.Name == name && (schema == "" || schema == t.Schema) })
 }

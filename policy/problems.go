@@ -114,6 +114,15 @@ func (p place) within(kind, name string) place {
 	return p
 }
 
+// unwanted reports the keys that are given here and may not be, each named in the words.
+func (p place) unwanted(words string, given map[string]bool) {
+	for key, is := range given {
+		if is {
+			p.name(key).problem(words, key)
+		}
+	}
+}
+
 // problem reports what is wrong here.
 func (p place) problem(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)

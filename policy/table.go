@@ -128,12 +128,7 @@ type Appends struct {
 
 // Column returns the column of that name, or nil.
 func (t *Table) Column(name string) *Column {
-	for _, c := range t.Columns {
-		if c.Name == name {
-			return c
-		}
-	}
-	return nil
+	return found(t.Columns, func(c *Column) bool { return c.Name == name })
 }
 
 // Shown are the columns that questions may be asked of: all but those whose bounds are not known yet.
@@ -146,18 +141,14 @@ func (t *Table) Shown() []*Column {
 
 // Key returns the join key of that name, or nil: one of Keys, or the unit's column listed under another name.
 func (t *Table) Key(name string) *Column {
-	for _, k := range t.Keys {
-		if k.Name == name {
-			return k
-		}
+	if k := found(t.Keys, func(k *Column) bool { return k.Name == name }); k != nil {
+		return k
 	}
 	c := t.Column(name)
-	for _, k := range t.Keys {
-		if c != nil && t.Derived == nil && k.Source == c.Source {
-			return k
-		}
+	if c == nil || t.Derived != nil {
+		return nil
 	}
-	return nil
+	return t.sourceKey(c.Source)
 }
 
 // UnitType is the type of the column that names the table's units, 0 where the policy does not say.

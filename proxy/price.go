@@ -115,7 +115,7 @@ func (p *Pricer) Spend() (privacy.Epsilon, error) {
 	case p.spent.Cost.Rho.Pico() == 0:
 		return p.spent.Cost.Epsilon, nil
 	}
-	rho := accounting.Sum(privacy.Cost{Rho: p.spent.Cost.Rho}, privacy.Cost{Rho: p.spent.Converted}).Rho
+	rho := p.spent.Concentrated().Cost.Rho
 	e := p.Dataset.EpsilonFor(rho, p.Balance.Limit)
 	if p.Dataset.RhoOf(e, p.Balance.Limit).Pico() > rho.Pico() && e.Micro() > 1 {
 		e = privacy.MicroEpsilon(e.Micro() - 1)

@@ -51,12 +51,8 @@ again, it is free, and says the same. The answer is differentially private, so t
 The embedded ledger serves one program at a time: stop the proxy first; a ledger in PostgreSQL serves both.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logger(cmd)
-			if err != nil {
-				return err
-			}
 			o.rowsAsked = cmd.Flags().Changed("rows")
-			return findBounds(cmd.Context(), o, cmd.OutOrStdout(), log)
+			return findBounds(cmd.Context(), o, cmd.OutOrStdout(), logger(cmd))
 		},
 	}
 	policyFlag(cmd, &o.path)

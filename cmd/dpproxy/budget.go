@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -23,11 +22,7 @@ func budgetCommand() *cobra.Command {
 		Short: "Show the budget of every user and group and each dataset's cap (the policy alone grants them)",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logger(cmd)
-			if err != nil {
-				return err
-			}
-			return withLedger(cmd.Context(), path, log, func(p *policy.Policy, l ledger.Ledger) error {
+			return withLedger(cmd, path, func(p *policy.Policy, l ledger.Ledger) error {
 				return showBudgets(cmd.Context(), cmd.OutOrStdout(), p, l)
 			})
 		},
@@ -37,12 +32,12 @@ func budgetCommand() *cobra.Command {
 }
 
 // withLedger opens a policy's ledger for reading, beside a proxy that may be running.
-func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*policy.Policy, ledger.Ledger) error) error {
+func withLedger(cmd *cobra.Command, path string, do func(*policy.Policy, ledger.Ledger) error) error {
 	p, err := service.ReadPolicyForLedger(path)
 	if err != nil {
 		return err
 	}
-	l, err := ledger.Open(ctx, p.Ledger.URL, service.LedgerOptions(p, ledger.Options{ReadOnly: true}, log))
+	l, err := ledger.Open(cmd.Context(), p.Ledger.URL, service.LedgerOptions(p, ledger.Options{ReadOnly: true}, logger(cmd)))
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}

@@ -33,12 +33,8 @@ func check(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return exitCode{3, err}
 	}
-	log, err := logger(cmd)
-	if err != nil {
-		return err
-	}
 	describePolicy(out, p)
-	b, err := engines.Open(cmd.Context(), p, log)
+	b, err := engines.Open(cmd.Context(), p, logger(cmd))
 	if err != nil {
 		return exitCode{3, fmt.Errorf("database: %w", err)}
 	}

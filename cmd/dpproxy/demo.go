@@ -41,12 +41,8 @@ func demoCommand() *cobra.Command {
 serves it. What analysts spend stays in the ledger under --dir; --fresh starts anew.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logger(cmd)
-			if err != nil {
-				return err
-			}
 			d.out, d.quiet = cmd.OutOrStdout(), !cmd.Flags().Changed("log-level")
-			return d.run(cmd.Context(), log)
+			return d.run(cmd.Context(), logger(cmd))
 		},
 	}
 	cmd.Flags().IntVar(&d.rows, "rows", 1_000_000, "people to generate")

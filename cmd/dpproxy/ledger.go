@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"strconv"
 	"text/tabwriter"
@@ -26,7 +25,7 @@ func ledgerCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "verify", Short: "Walk the hash chain, recompute every account, ask the witness; exits with 3 on a fault", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				err := onLedger(cmd, path, func(_ *slog.Logger, l ledger.Ledger) error {
+				err := withLedger(cmd, path, func(_ *policy.Policy, l ledger.Ledger) error {
 					rows, err := l.Verify(cmd.Context())
 					if err == nil {
 						fmt.Fprintf(cmd.OutOrStdout(), "ok: %d rows, every link and every account agree\n", rows)
@@ -44,7 +43,7 @@ func ledgerCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "backup FILE", Short: "Write a consistent copy", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return onLedger(cmd, path, func(_ *slog.Logger, l ledger.Ledger) error { return l.Backup(cmd.Context(), args[0]) })
+				return withLedger(cmd, path, func(_ *policy.Policy, l ledger.Ledger) error { return l.Backup(cmd.Context(), args[0]) })
 			},
 		},
 		restoreCommand(&path),
@@ -52,11 +51,7 @@ func ledgerCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "releases", Short: "List the saved releases that each user holds, with their numbers", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				log, err := logger(cmd)
-				if err != nil {
-					return err
-				}
-				return withLedger(cmd.Context(), path, log, func(p *policy.Policy, l ledger.Ledger) error {
+				return withLedger(cmd, path, func(p *policy.Policy, l ledger.Ledger) error {
 					return listReleases(cmd.Context(), cmd.OutOrStdout(), p, l)
 				})
 			},
@@ -75,15 +70,11 @@ func restoreCommand(path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := logger(cmd)
-			if err != nil {
-				return err
-			}
-			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, service.LedgerOptions(p, trust, log)); err != nil {
+			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, service.LedgerOptions(p, trust, logger(cmd))); err != nil {
 				return exitCode{3, err}
 			}
 			if trust.AcceptRollback || trust.VouchForLedger { // the ledger is told now, so that whoever opens it next need not
-				l, err := ledger.Open(cmd.Context(), p.Ledger.URL, service.LedgerOptions(p, trust, log))
+				l, err := ledger.Open(cmd.Context(), p.Ledger.URL, service.LedgerOptions(p, trust, logger(cmd)))
 				if err == nil {
 					err = l.Close()
 				}
@@ -148,11 +139,7 @@ serves one program at a time: stop the proxy first. Proxies on a shared ledger f
 			if err != nil {
 				return err
 			}
-			log, err := logger(cmd)
-			if err != nil {
-				return err
-			}
-			l, err := ledger.Open(cmd.Context(), p.Ledger.URL, service.LedgerOptions(p, trust, log))
+			l, err := ledger.Open(cmd.Context(), p.Ledger.URL, service.LedgerOptions(p, trust, logger(cmd)))
 			if err != nil {
 				return fmt.Errorf("ledger: %w", err)
 			}
@@ -171,12 +158,4 @@ serves one program at a time: stop the proxy first. Proxies on a shared ledger f
 func rollbackFlags(cmd *cobra.Command, trust *ledger.Options) {
 	cmd.Flags().BoolVar(&trust.AcceptRollback, "accept-rollback", false, "accept a ledger older than its witness; every account forfeits what may be missing")
 	cmd.Flags().BoolVar(&trust.VouchForLedger, "vouch-for-ledger", false, "accept a ledger whose witness is lost: you vouch that no charge is missing")
-}
-
-func onLedger(cmd *cobra.Command, path string, do func(*slog.Logger, ledger.Ledger) error) error {
-	log, err := logger(cmd)
-	if err != nil {
-		return err
-	}
-	return withLedger(cmd.Context(), path, log, func(_ *policy.Policy, l ledger.Ledger) error { return do(log, l) })
 }

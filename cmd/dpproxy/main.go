@@ -97,7 +97,7 @@ Every flag can also be set by the environment: --policy by DPPROXY_POLICY, and s
 			if err := fromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
-			_, err := logger(cmd) // a wrong --log-level is told before anything is done
+			_, err := logLevel(cmd) // a wrong one is told before anything is done
 			return err
 		},
 	}
@@ -152,15 +152,16 @@ func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// logger writes to standard error at the level that --log-level names.
-func logger(cmd *cobra.Command) (*slog.Logger, error) {
+func logLevel(cmd *cobra.Command) (level slog.Level, err error) {
 	name, err := cmd.Flags().GetString("log-level")
-	if err != nil {
-		return nil, err
+	if err == nil && level.UnmarshalText([]byte(name)) != nil {
+		err = exitCode{2, fmt.Errorf("--log-level is %q, must be debug, info, warn or error", name)}
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(name)); err != nil {
-		return nil, exitCode{2, fmt.Errorf("--log-level is %q, must be debug, info, warn or error", name)}
-	}
-	return slog.New(request.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))), nil
+	return level, err
+}
+
+// logger writes to standard error at the level that --log-level names, as it was found to do.
+func logger(cmd *cobra.Command) *slog.Logger {
+	level, _ := logLevel(cmd)
+	return slog.New(request.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 }

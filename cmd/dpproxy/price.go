@@ -47,11 +47,7 @@ With several users each is priced by herself, and the batch is what all of them 
 Exits with 0 when every statement is answered within the budget, with 3 when not.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			log, err := logger(cmd)
-			if err != nil {
-				return err
-			}
-			return price(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), log)
+			return price(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), logger(cmd))
 		},
 	}
 	policyFlag(cmd, &o.path)

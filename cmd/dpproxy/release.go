@@ -46,11 +46,7 @@ alone. What each user pays buys her the same numbers: name only users who may kn
 The embedded ledger serves one program at a time: stop the proxy first; a ledger in PostgreSQL serves both. A file named - is standard input.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			log, err := logger(cmd)
-			if err != nil {
-				return err
-			}
-			return release(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), log)
+			return release(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), logger(cmd))
 		},
 	}
 	policyFlag(cmd, &o.path)

@@ -15,10 +15,7 @@ func serveCommand() *cobra.Command {
 		Short: "Run the proxy",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logger(cmd)
-			if err != nil {
-				return err
-			}
+			log := logger(cmd)
 			return service.Run(cmd.Context(), path, trust, log, func(address string) {
 				log.Info("listening", "address", address)
 				notify("READY=1")

@@ -1,10 +1,6 @@
 package accounting
 
-import (
-	"math"
-
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-)
+import "github.com/dpproxy/dpproxy/mechanisms/privacy"
 
 // Filter is a budget that whoever chooses the next release, its cost and its kind, after seeing all answers so far
 // cannot exceed. The accounts of package ledger are Filters: a user's window, a user's life, a dataset's cap.
@@ -78,25 +74,16 @@ type Charge struct {
 func Price(c privacy.Cost) Charge { return Charge{c, c.Epsilon.Rho()} }
 
 // Plus adds up two charges that are not negative, unit by unit. A sum that does not fit stays at the largest number.
-func (c Charge) Plus(d Charge) Charge {
-	return Charge{Sum(c.Cost, d.Cost), privacy.PicoRho(plus(c.Converted.Pico(), d.Converted.Pico()))}
-}
+func (c Charge) Plus(d Charge) Charge { return c.with(d, privacy.Cost.Plus) }
 
 // Less takes off what is a part of a charge, unit by unit, and never below zero.
-func (c Charge) Less(d Charge) Charge {
-	return Charge{Less(c.Cost, d.Cost), privacy.PicoRho(max(0, c.Converted.Pico()-d.Converted.Pico()))}
-}
+func (c Charge) Less(d Charge) Charge { return c.with(d, privacy.Cost.Less) }
 
 // Longer is the larger of two sums of the first charges of one account, unit by unit: one of them contains the other.
-func (c Charge) Longer(d Charge) Charge {
-	return Charge{
-		Cost: privacy.Cost{
-			Epsilon: privacy.MicroEpsilon(max(c.Cost.Epsilon.Micro(), d.Cost.Epsilon.Micro())),
-			Rho:     privacy.PicoRho(max(c.Cost.Rho.Pico(), d.Cost.Rho.Pico())),
-			Delta:   privacy.AttoDelta(max(c.Cost.Delta.Atto(), d.Cost.Delta.Atto())),
-		},
-		Converted: privacy.PicoRho(max(c.Converted.Pico(), d.Converted.Pico())),
-	}
+func (c Charge) Longer(d Charge) Charge { return c.with(d, privacy.Cost.Most) }
+
+func (c Charge) with(d Charge, of func(a, b privacy.Cost) privacy.Cost) Charge {
+	return Charge{of(c.Cost, d.Cost), of(privacy.Cost{Rho: c.Converted}, privacy.Cost{Rho: d.Converted}).Rho}
 }
 
 // Holds reports whether a charge, which must not be negative, fits into what is left: the filter's condition. Nothing
@@ -149,7 +136,7 @@ func (f Filter) Forfeit(c Charge) Filter {
 
 // Left is what is left, nothing where more was spent than a limit that was lowered since; under a limit of ε and ρ,
 // what is left of each by its own filter, of which a charge needs to fit one.
-func (f Filter) Left() privacy.Cost { return Less(f.Limit, f.Shown()) }
+func (f Filter) Left() privacy.Cost { return f.Limit.Less(f.Shown()) }
 
 // Shown is what was spent by each of the two conditions: of ρ also what ε have come to, of ε all that there is after a
 // charge of which no ε is known.
@@ -158,8 +145,7 @@ func (f Filter) Shown() privacy.Cost {
 	if c.Rho.Pico() != 0 {
 		c.Epsilon = privacy.MicroEpsilon(max(c.Epsilon.Micro(), f.Limit.Epsilon.Micro()))
 	}
-	c.Rho = privacy.PicoRho(plus(c.Rho.Pico(), f.Spent.Converted.Pico()))
-	return c
+	return c.Plus(privacy.Cost{Rho: f.Spent.Converted})
 }
 
 // Doubled re-prices for replace-one neighbours what was priced for add-remove ones. Replacing a unit is removing one
@@ -168,37 +154,12 @@ func (f Filter) Shown() privacy.Cost {
 // so is what the ε come to, because (2ε)²/2 = 4·ε²/2. There is no such price for δ here: the caller refuses where δ was
 // spent.
 func (c Charge) Doubled() Charge {
-	fourfold := func(r privacy.Rho) privacy.Rho {
-		twice := plus(r.Pico(), r.Pico())
-		return privacy.PicoRho(plus(twice, twice))
-	}
-	micro := c.Cost.Epsilon.Micro()
-	c.Cost.Epsilon = privacy.MicroEpsilon(plus(micro, micro))
-	c.Cost.Rho, c.Converted = fourfold(c.Cost.Rho), fourfold(c.Converted)
-	return c
+	twice := c.Plus(c)
+	fourfold := twice.Plus(twice)
+	return Charge{privacy.Cost{Epsilon: twice.Cost.Epsilon, Rho: fourfold.Cost.Rho, Delta: c.Cost.Delta}, fourfold.Converted}
 }
 
 // Concentrated re-prices pure charges under zCDP.
 func (c Charge) Concentrated() Charge {
-	return Charge{Cost: Sum(privacy.Cost{Rho: c.Cost.Rho, Delta: c.Cost.Delta}, privacy.Cost{Rho: c.Converted})}
-}
-
-// Sum adds up two costs that are not negative. A sum that does not fit stays at the largest number, which no limit of a
-// policy reaches: a filter that has spent it is spent for good.
-func Sum(a, b privacy.Cost) privacy.Cost { return a.Plus(b) }
-
-// Less is a − b in every unit, and never below zero.
-func Less(a, b privacy.Cost) privacy.Cost {
-	return privacy.Cost{
-		Epsilon: privacy.MicroEpsilon(max(0, a.Epsilon.Micro()-b.Epsilon.Micro())),
-		Rho:     privacy.PicoRho(max(0, a.Rho.Pico()-b.Rho.Pico())),
-		Delta:   privacy.AttoDelta(max(0, a.Delta.Atto()-b.Delta.Atto())),
-	}
-}
-
-func plus(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
+	return Charge{Cost: privacy.Cost{Rho: c.Cost.Rho, Delta: c.Cost.Delta}.Plus(privacy.Cost{Rho: c.Converted})}
 }

@@ -53,10 +53,6 @@ func checkPair(e privacy.Epsilon, d privacy.Delta) error {
 	if e.Micro() <= 0 {
 		return fmt.Errorf("epsilon is %s, must be greater than 0", e)
 	}
-	return checkDelta(d)
-}
-
-func checkDelta(d privacy.Delta) error {
 	if d.Atto() <= 0 || d.Atto() >= 1e18 {
 		return fmt.Errorf("delta is %s, must be greater than 0 and below 1", d)
 	}

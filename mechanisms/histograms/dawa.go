@@ -130,13 +130,6 @@ type Bucketed struct {
 	Observations []int64
 }
 
-// The ends of what is observed: counts are cut at maxCount, so noise that is clipped at ±2^63 ends at ±maxNoisy either
-// way.
-const (
-	maxCount = 1 << 61
-	maxNoisy = 1 << 62
-)
-
 // Release opens the cells, chooses the partition and observes it. Missing cells count as 0, further ones are ignored.
 //
 // Claim: ε-DP, or ρ-zCDP, at the plan's cost, for its contribution. Neighbours and sensitivity: a unit's rows are at
@@ -158,14 +151,14 @@ func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priva
 	cells := make([]int64, d.cells)
 	for i, n := range sealed.Open(truth) {
 		if i < len(cells) {
-			cells[i] = min(max(n, 0), maxCount)
+			cells[i] = min(max(n, 0), noise.MaxCount)
 		}
 	}
 	out := Bucketed{Ends: d.partition.choose(cells, reader)}
 	if err := reader.Err(); err != nil {
 		return none, err
 	}
-	described, noise, err := d.buckets(len(out.Ends))
+	described, law, err := d.buckets(len(out.Ends))
 	if err != nil {
 		return none, err
 	}
@@ -176,26 +169,18 @@ func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priva
 	counts, from := make([]int64, len(out.Ends)), 0
 	for i, end := range out.Ends {
 		for _, n := range cells[from:end] {
-			counts[i] = min(counts[i]+n, maxCount)
+			counts[i] = min(counts[i]+n, noise.MaxCount)
 		}
 		from = end
 	}
 	out.Strategy, out.Observations = described, strategy.Observe(counts)
 	for i, n := range out.Observations {
-		out.Observations[i] = addNoise(n, noise.Sample(reader))
+		out.Observations[i] = noise.Add(n, law.Sample(reader))
 	}
 	if err := reader.Err(); err != nil {
 		return none, err
 	}
 	return sealed.Release(out), nil
-}
-
-// addNoise returns n+noise, cut at ±maxNoisy, for 0 ≤ n ≤ maxCount.
-func addNoise(n, noise int64) int64 {
-	if noise >= maxNoisy {
-		return maxNoisy
-	}
-	return min(max(n+noise, -maxNoisy), maxNoisy)
 }
 
 // Prefixes returns the estimated sums of the first 0, 1, …, all cells: the buckets' counts by least squares and the

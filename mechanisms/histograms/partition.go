@@ -113,20 +113,11 @@ func (p partitioner) costs(cells []int64, r *noise.Reader) [][]int64 {
 				merge(spare[from:to], sorted[from:middle], sorted[middle:to])
 				copy(sorted[from:to], spare[from:to])
 			}
-			level[i] = 16*deviation(sorted[from:to]) - p.geometric(r)
+			level[i] = 16*deviation(sorted[from:to]) - min(p.noise.OneSided(r), maxNoise)
 		}
 		costs = append(costs, level)
 		if block >= len(cells) {
 			return costs
-		}
-	}
-}
-
-// geometric draws k ≥ 0 with P(k) ∝ exp(−k/t): the discrete Laplace, given that it is not negative.
-func (p partitioner) geometric(r *noise.Reader) int64 {
-	for {
-		if k := p.noise.Sample(r); k >= 0 || r.Err() != nil {
-			return min(k, maxNoise)
 		}
 	}
 }

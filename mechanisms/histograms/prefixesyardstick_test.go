@@ -162,9 +162,9 @@ func (p Prefixes) Release(truth privacy.Sensitive[[]Keyed], random io.Reader) (p
 		for from, to := 0, 0; from < len(live); from = to {
 			count := int64(0)
 			for ; to < len(live) && live[to].Key>>width == live[from].Key>>width; to++ {
-				count = min(count+live[to].Count, maxCount)
+				count = min(count+live[to].Count, noise.MaxCount)
 			}
-			if noisy := addNoise(count, p.noise.Sample(reader)); noisy >= p.threshold {
+			if noisy := noise.Add(count, p.noise.Sample(reader)); noisy >= p.threshold {
 				kept = append(kept, Node{level, live[from].Key >> width << width, noisy})
 				below = append(below, live[from:to]...)
 			}
@@ -182,7 +182,7 @@ func (p Prefixes) sorted(keyed []Keyed) []Keyed {
 	list := make([]Keyed, 0, len(keyed))
 	for _, k := range keyed {
 		if k.Count > 0 {
-			list = append(list, Keyed{k.Key & (math.MaxUint64 >> (64 - p.keyBits)), min(k.Count, maxCount)})
+			list = append(list, Keyed{k.Key & (math.MaxUint64 >> (64 - p.keyBits)), min(k.Count, noise.MaxCount)})
 		}
 	}
 	slices.SortFunc(list, func(a, b Keyed) int {

@@ -11,6 +11,8 @@ package keys
 import (
 	"slices"
 	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
 // Count is a key and the number of distinct units that have it. Rows do not count: a unit with many rows of one key is
@@ -26,38 +28,23 @@ type Noisy struct {
 	Units int64
 }
 
-// Counts are cut at maxCount and noisy counts at ±maxNoisy: far enough apart, and inside of the int64 range, that
-// neither addition nor the samplers' own clipping shows.
-const (
-	maxCount = 1 << 61
-	maxNoisy = 1 << 62
-)
-
 // ordered returns the counts above 0, one a key, in the order of the keys' bytes. That order, unlike the one in which a
 // database returns groups, depends on the keys alone, so what is shown of it says nothing of the keys dropped.
 func ordered(counts []Count) []Count {
 	kept := make([]Count, 0, len(counts))
 	for _, c := range counts {
 		if c.Units > 0 {
-			kept = append(kept, Count{c.Key, min(c.Units, maxCount)})
+			kept = append(kept, Count{c.Key, min(c.Units, noise.MaxCount)})
 		}
 	}
 	slices.SortFunc(kept, func(a, b Count) int { return strings.Compare(a.Key, b.Key) })
 	merged := kept[:0]
 	for _, c := range kept {
 		if last := len(merged) - 1; last >= 0 && merged[last].Key == c.Key {
-			merged[last].Units = min(merged[last].Units+c.Units, maxCount)
+			merged[last].Units = min(merged[last].Units+c.Units, noise.MaxCount)
 			continue
 		}
 		merged = append(merged, c)
 	}
 	return merged
-}
-
-// noisy returns count+noise, cut at ±maxNoisy. Since 0 ≤ count ≤ maxCount, only the upper end can overflow.
-func noisy(count, noise int64) int64 {
-	if noise >= maxNoisy {
-		return maxNoisy
-	}
-	return min(max(count+noise, -maxNoisy), maxNoisy)
 }

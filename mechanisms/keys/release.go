@@ -44,7 +44,7 @@ func (r Rule) Release(truth privacy.Sensitive[[]Count], random io.Reader) (priva
 	shown := []Noisy{}
 	for _, c := range ordered(sealed.Open(truth)) {
 		drawn, threshold := r.draw(reader)
-		if n := noisy(c.Units, drawn); n >= threshold {
+		if n := noise.Add(c.Units, drawn); n >= threshold {
 			shown = append(shown, Noisy{c.Key, n})
 		}
 		if reader.Err() != nil {

@@ -132,12 +132,12 @@ func (b Between) try(reader *noise.Reader, d int64) (a int64, kept bool) {
 		return d, b.falls(reader, d+1) && b.back.flip(reader)
 	case 2:
 		if !b.inner.flip(reader) {
-			return -1 - geometric(reader, b.outer), true
+			return -1 - b.outer.OneSided(reader), true
 		}
-		a = geometric(reader, b.rest)
+		a = b.rest.OneSided(reader)
 		return a, a <= d
 	}
-	return add(d+1, geometric(reader, b.outer)), !b.inner.flip(reader) && b.falls(reader, d)
+	return add(d+1, b.outer.OneSided(reader)), !b.inner.flip(reader) && b.falls(reader, d)
 }
 
 // falls is true of chance (q2/q1)^n.
@@ -188,7 +188,7 @@ func (j jump) stays(reader *noise.Reader) bool {
 func (j jump) fixed(reader *noise.Reader) int64 {
 	first := j.odds.fails(reader)
 	second := j.odds.fails(reader)
-	moves := first | second | less(geometric(reader, j.odds.between), 1)
+	moves := first | second | less(j.odds.between.OneSided(reader), 1)
 	return j.far.Sample(reader) & -int64(moves)
 }
 
@@ -218,8 +218,8 @@ func (o odds) flip(reader *noise.Reader) bool {
 
 // fails is 1 with what is left of the chance, and else 0.
 func (o odds) fails(reader *noise.Reader) uint64 {
-	between := geometric(reader, o.between)
-	return less(between, geometric(reader, o.coarse))
+	between := o.between.OneSided(reader)
+	return less(between, o.coarse.OneSided(reader))
 }
 
 // laplaceOf is the discrete Laplace with q = exp(−x).

@@ -38,11 +38,11 @@ func NewGaussianStep(coarse, fine Scale) (GaussianStep, error) {
 	if b.Sign() <= 0 {
 		return GaussianStep{}, fmt.Errorf("variance of the coarser level is %d/%d, must be above %d/%d", coarse.Num, coarse.Den, fine.Num, fine.Den)
 	}
-	num, den := atLeast(b)
-	if !num.IsInt64() || !den.IsInt64() {
+	num, den, fits := noise.AtLeast(b)
+	if !fits {
 		return GaussianStep{}, fmt.Errorf("variance between two levels is %s, out of range", b.RatString())
 	}
-	more, err := noise.New(noise.Gaussian, num.Int64(), den.Int64())
+	more, err := noise.New(noise.Gaussian, num, den)
 	if err != nil {
 		return GaussianStep{}, err
 	}
@@ -51,24 +51,6 @@ func NewGaussianStep(coarse, fine Scale) (GaussianStep, error) {
 		return GaussianStep{}, fmt.Errorf("variances of two levels are %d/%d and %d/%d, too near each other", coarse.Num, coarse.Den, fine.Num, fine.Den)
 	}
 	return GaussianStep{more, 5 * math.Exp(-2*math.Pi*math.Pi*v*(1-1e-9))}, nil
-}
-
-// atLeast is a quotient of numbers of at most 62 bits that is at least x, and at most 2^-29 of it more, where there is
-// one.
-func atLeast(x *big.Rat) (num, den *big.Int) {
-	num, den = new(big.Int).Set(x.Num()), new(big.Int).Set(x.Denom())
-	if excess := max(num.BitLen(), den.BitLen()) - 62; excess > 0 {
-		divisor := new(big.Int).Lsh(big.NewInt(1), uint(excess))
-		if num.BitLen()-den.BitLen() > 31 {
-			divisor.Set(den)
-		}
-		num.Add(num, divisor).Sub(num, big.NewInt(1)).Quo(num, divisor)
-		if den.Quo(den, divisor); den.Sign() == 0 {
-			den.SetInt64(0)
-			num.Lsh(big.NewInt(1), 64) // does not fit
-		}
-	}
-	return num, den
 }
 
 // Near bounds the logarithm of the factor by which chances differ from those of discrete Gaussian noise.

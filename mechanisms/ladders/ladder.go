@@ -25,17 +25,7 @@ package ladders
 import "github.com/dpproxy/dpproxy/mechanisms/noise"
 
 // maxNoisy are the ends of noisy counts.
-const maxNoisy = 1 << 62
-
-// geometric draws P(k) = (1−q)q^k: the discrete Laplace of q given that it is not negative.
-func geometric(reader *noise.Reader, d noise.Distribution) int64 {
-	for reader.Err() == nil {
-		if k := d.Sample(reader); k >= 0 {
-			return k
-		}
-	}
-	return 0
-}
+const maxNoisy = noise.MaxNoisy
 
 // add returns a+b for a in ±maxNoisy, cut there.
 func add(a, b int64) int64 {

@@ -36,21 +36,6 @@ func NewDomain(sizes ...int) (Domain, error) {
 // Set is a set of attributes of a Domain: bit i stands for attribute i. The empty set is the total.
 type Set uint64
 
-// Set checks the attributes and returns their set.
-func (d Domain) Set(attributes ...int) (Set, error) {
-	s := Set(0)
-	for _, a := range attributes {
-		if a < 0 || a >= len(d.sizes) {
-			return 0, fmt.Errorf("attribute is %d, must be from 0 to %d", a, len(d.sizes)-1)
-		}
-		if s.Has(a) {
-			return 0, fmt.Errorf("attribute %d is named twice, must be named once", a)
-		}
-		s |= 1 << a
-	}
-	return s, nil
-}
-
 // Has reports whether the attribute is in the set.
 func (s Set) Has(attribute int) bool { return s>>attribute&1 == 1 }
 

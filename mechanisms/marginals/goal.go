@@ -158,10 +158,7 @@ func (g *Goal) Candidates() []ranges.Description {
 // histograms returns the strategy of the best shares that are found.
 func (g *Goal) histograms() (ranges.Description, bool) {
 	w := g.workload
-	if w.pairs() > maxPairs {
-		return ranges.Description{}, false
-	}
-	s := w.search(w.closure, g.accountant())
+	s := w.search(w.closure, g.norm)
 	best, least := []float64(nil), math.Inf(1)
 	for _, start := range s.starts() {
 		if shares, loss := s.descend(start); loss < least {
@@ -177,13 +174,6 @@ func (g *Goal) histograms() (ranges.Description, bool) {
 		}
 	}
 	return g.described(w.closure, best, false), true
-}
-
-func (g *Goal) accountant() privacy.Accountant {
-	if g.norm == ranges.L2 {
-		return privacy.ZCDP
-	}
-	return privacy.Pure
 }
 
 // described makes whole weights of real ones: as large as a cube lets them be, up to 2^20, so that the smallest keep

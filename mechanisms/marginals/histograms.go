@@ -3,11 +3,8 @@ package marginals
 import (
 	"math"
 
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
-
-// maxPairs is the number of pairs of a set and one of its subsets up to which the search looks at all of them.
-const maxPairs = 1 << 20
 
 // search looks for the best shares. A histogram on s with the share e of the cost says of each residual a ⊆ s its value
 // with a precision e²/Π d_i (pure; e/Π d_i under zCDP) over s∖a, up to a factor that all have in common.
@@ -20,9 +17,9 @@ type search struct {
 	from     []int // where those of a set begin
 }
 
-func (w Workload) search(sets []Set, accountant privacy.Accountant) *search {
+func (w Workload) search(sets []Set, norm ranges.Norm) *search {
 	s := &search{w: w, sets: sets, power: 1}
-	if accountant == privacy.Pure {
+	if norm == ranges.L1 {
 		s.power = 2
 	}
 	at := map[Set]int{}

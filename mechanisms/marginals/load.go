@@ -1,9 +1,6 @@
 package marginals
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // constraints returns, for each way in which neighbours can differ, the load of one unit of precision (1/σ²) of each
 // residual of the closure, for a unit of one row. The observed residuals together are ρ-zCDP if for each of them
@@ -19,9 +16,6 @@ import (
 // Replace-one: δ = x − y with x and y in that hull; at the vertices δ is 0, ±rows·e_j, as before, or rows·(e_j − e_k).
 // Then δᵀQδ = 2·rows²·(Q_jj − Q_jk), and Q_jk depends on which attributes D of j and k differ: Σ precision·Π(1 − 1/d_i)
 // over a, times Π −1/(d_i − 1) over a ∩ D. That product may be negative: twice the add-remove loss is not enough.
-//
-// With more than a few attributes the sets D are not listed. Each residual then has its own worst D: none in common
-// with a (0, or the row alone, for the total 1), or the one attribute of a with the fewest cells.
 func (w Workload) constraints(replaceOne bool) [][]float64 {
 	alone := make([]float64, len(w.closure))
 	for i, a := range w.closure {
@@ -30,21 +24,8 @@ func (w Workload) constraints(replaceOne bool) [][]float64 {
 	if !replaceOne {
 		return [][]float64{alone}
 	}
-	union := w.union()
-	if bits.OnesCount64(uint64(union)) > maxPatterns || len(w.closure)<<bits.OnesCount64(uint64(union)) > 1<<20 {
-		for i, a := range w.closure {
-			least := math.Inf(1)
-			for _, n := range w.domain.shape(a) {
-				least = math.Min(least, float64(n))
-			}
-			if a != 0 {
-				alone[i] *= 2 * (1 + 1/(least-1))
-			}
-		}
-		return [][]float64{alone}
-	}
 	all := [][]float64{alone}
-	for differ := range union.subsets {
+	for differ := range w.union().subsets { // of MaxCubeAttributes at most
 		if differ == 0 {
 			continue
 		}
@@ -58,9 +39,6 @@ func (w Workload) constraints(replaceOne bool) [][]float64 {
 	}
 	return all
 }
-
-// maxPatterns is the number of attributes up to which all sets of differing ones are looked at.
-const maxPatterns = 10
 
 // margin covers the rounding of the loads: sums of at most 2^16 terms, none negative, each of at most 64 factors, with
 // a relative error below 2^-36 altogether.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
 func must(p Plan, err error) Plan {
@@ -32,7 +33,7 @@ func TestBestIsNoWorse(t *testing.T) {
 // TestTheSearchFindsAStationaryPoint: moving a thousandth of a share elsewhere among those in use helps nowhere.
 func TestTheSearchFindsAStationaryPoint(t *testing.T) {
 	for name, w := range workloads(t) {
-		s := w.search(w.closure, privacy.Pure)
+		s := w.search(w.closure, ranges.L1)
 		for _, start := range s.starts() {
 			shares, loss := s.descend(start)
 			if shares == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
 // The plans of the literature, each of whose observations has noise of its own, with their exact losses: what the cubes
@@ -184,7 +185,7 @@ func Residuals(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, err
 	if accountant != privacy.ZCDP {
 		return Plan{}, fmt.Errorf("cost of residuals is epsilon %s, must name rho", cost.Epsilon)
 	}
-	constraints := w.constraints(b.replaceOne)
+	constraints := w.someConstraints(b.replaceOne)
 	precision := w.precisions(constraints)
 	// 2ρ/rows², rounded down.
 	budget := 2 * cost.Rho.Float() / (float64(b.rows) * float64(b.rows)) / margin
@@ -229,7 +230,11 @@ func Histograms(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, er
 	if err != nil {
 		return Plan{}, err
 	}
-	s := w.search(candidates, accountant)
+	norm := ranges.L1
+	if accountant == privacy.ZCDP {
+		norm = ranges.L2
+	}
+	s := w.search(candidates, norm)
 	best, least := []float64(nil), math.Inf(1)
 	for _, start := range s.starts() {
 		if shares, loss := s.descend(start); loss < least {
@@ -382,4 +387,36 @@ func (w Workload) sumOfVariances(variance map[Set]float64) float64 {
 // covariance σ_a²·⊗ P_i, whose diagonal is Π (1 − 1/d_i), and residuals are uncorrelated with each other.
 func (d Domain) variance(s, a Set) float64 {
 	return d.trace(a) / square(d.product(s&^a, func(n float64) float64 { return n }))
+}
+
+// maxPairs is the number of pairs of a set and one of its subsets up to which the search looks at all of them.
+const maxPairs = 1 << 20
+
+// pairs returns the number of pairs of a set of the closure and one of its subsets.
+func (w Workload) pairs() int {
+	n := 0
+	for _, a := range w.closure {
+		n += 1 << bits.OnesCount64(uint64(a))
+	}
+	return n
+}
+
+// someConstraints is constraints for more attributes than cubes have: the sets of those that differ are not listed
+// then. Each residual has its own worst one: none in common with it (0, or the row alone, for the total 1), or the one
+// attribute of it with the fewest cells.
+func (w Workload) someConstraints(replaceOne bool) [][]float64 {
+	if !replaceOne || bits.OnesCount64(uint64(w.union())) <= MaxCubeAttributes {
+		return w.constraints(replaceOne)
+	}
+	alone := w.constraints(false)
+	for i, a := range w.closure {
+		least := math.Inf(1)
+		for _, n := range w.domain.shape(a) {
+			least = math.Min(least, float64(n))
+		}
+		if a != 0 {
+			alone[0][i] *= 2 * (1 + 1/(least-1))
+		}
+	}
+	return alone
 }

@@ -54,15 +54,6 @@ func (w Workload) below(s Set) func(yield func(Set) bool) {
 	}
 }
 
-// pairs returns the number of pairs of a set of the closure and one of its subsets.
-func (w Workload) pairs() int {
-	n := 0
-	for _, a := range w.closure {
-		n += 1 << bits.OnesCount64(uint64(a))
-	}
-	return n
-}
-
 // maximal returns the sets that are in no other, in a fixed order.
 func maximal(sets []Set) []Set {
 	list := append([]Set(nil), sets...)

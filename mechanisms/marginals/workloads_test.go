@@ -1,6 +1,7 @@
 package marginals
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -71,4 +72,19 @@ func counting(d Domain, s Set) *mat.Dense {
 		m.Set(index, cell, 1)
 	}
 	return m
+}
+
+// Set checks the attributes and returns their set.
+func (d Domain) Set(attributes ...int) (Set, error) {
+	s := Set(0)
+	for _, a := range attributes {
+		if a < 0 || a >= len(d.sizes) {
+			return 0, fmt.Errorf("attribute is %d, must be from 0 to %d", a, len(d.sizes)-1)
+		}
+		if s.Has(a) {
+			return 0, fmt.Errorf("attribute %d is named twice, must be named once", a)
+		}
+		s |= 1 << a
+	}
+	return s, nil
 }

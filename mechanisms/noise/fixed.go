@@ -4,7 +4,8 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
-	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 )
 
 // fixed draws from a distribution with work that does not depend on what is drawn: neither the words taken, nor the
@@ -41,32 +42,12 @@ const (
 	narrowest = 256 // the largest variance that is drawn by looking at all values
 )
 
-// prepared keeps what fixedOf has prepared, for the whole process: each is a function of a public parameter alone, of
-// some kilobytes. Beyond maxPrepared they are forgotten, all at once.
-var prepared = struct {
-	sync.RWMutex
-	known map[law]*fixed
-}{known: map[law]*fixed{}}
-
-const maxPrepared = 1 << 10
+// prepared keeps what fixedOf has prepared: each is a function of a public parameter alone, of some kilobytes.
+var prepared = remembered.Map[law, *fixed]{Most: 1 << 10}
 
 // fixedOf returns what draws from d in fixed work, which takes milliseconds to prepare.
 func fixedOf(d Distribution) *fixed {
-	law := d.law()
-	prepared.RLock()
-	f := prepared.known[law]
-	prepared.RUnlock()
-	if f != nil {
-		return f
-	}
-	f = newFixed(d)
-	prepared.Lock()
-	defer prepared.Unlock()
-	if len(prepared.known) >= maxPrepared {
-		clear(prepared.known)
-	}
-	prepared.known[law] = f
-	return f
+	return prepared.Of(d.law(), 1, func() *fixed { return newFixed(d) })
 }
 
 // newFixed prepares d.
@@ -148,7 +129,7 @@ func (f *fixed) digitBounds(shift uint, top bool) func(v int, bits uint) (low, h
 		guarded := bits + 192 // a q near 1 costs up to 2·63 bits of 1−q
 		below := func(n int64) (low, high *big.Int) {
 			one := new(big.Int).Lsh(big.NewInt(1), guarded)
-			least, most := expBounds(new(big.Int).Mul(den, big.NewInt(n)), num, guarded)
+			least, most := ExpBounds(new(big.Int).Mul(den, big.NewInt(n)), num, guarded)
 			return new(big.Int).Sub(one, most), one.Sub(one, least)
 		}
 		low, high = below(int64(v) + 1)
@@ -164,7 +145,7 @@ func (f *fixed) digitBounds(shift uint, top bool) func(v int, bits uint) (low, h
 func (f *fixed) negativeBounds(_ int, bits uint) (low, high *big.Int) {
 	guarded := bits + 64
 	one := new(big.Int).Lsh(big.NewInt(1), guarded)
-	least, most := expBounds(whole(f.d.den), whole(f.d.num), guarded)
+	least, most := ExpBounds(whole(f.d.den), whole(f.d.num), guarded)
 	low = quotient(least, new(big.Int).Add(one, least), bits, 0)
 	return low, quotient(most, new(big.Int).Add(one, most), bits, 1)
 }

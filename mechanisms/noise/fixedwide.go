@@ -76,7 +76,7 @@ func (w *wide) keep(r *Reader, y, j, tied uint64) uint64 {
 	_, near := bits.Sub64(over+margin, 2*margin, 0)
 	if near|tied != 0 { // once in 2^48
 		a, b := w.shape.ratio(w.d, y, j)
-		return uint64(1 - refine(r, whole(v), 64, 0, upTo(1, func(_ int, bits uint) (low, high *big.Int) { return expBounds(a, b, bits) })))
+		return uint64(1 - refine(r, whole(v), 64, 0, upTo(1, func(_ int, bits uint) (low, high *big.Int) { return ExpBounds(a, b, bits) })))
 	}
 	return borrow
 }
@@ -109,7 +109,7 @@ func (r *Reader) belowWord(n uint64) uint64 {
 // powers are exp(−2^i) for i = −3 to 5, in units of 2^−64.
 var powers = func() (all [9]uint64) {
 	for i := range all {
-		low, _ := expBounds(new(big.Int).Lsh(big.NewInt(1), uint(i)), big.NewInt(8), 64)
+		low, _ := ExpBounds(new(big.Int).Lsh(big.NewInt(1), uint(i)), big.NewInt(8), 64)
 		all[i] = low.Uint64()
 	}
 	return all

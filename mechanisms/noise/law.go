@@ -33,7 +33,7 @@ func (l law) bounds(k int, bits uint) (low, high *big.Int) {
 	twice := new(big.Int).Lsh(whole(l.num), 1)
 	for j := int64(1); ; j++ {
 		square := new(big.Int).Mul(big.NewInt(j), big.NewInt(j))
-		low, high := expBounds(square.Mul(square, whole(l.den)), twice, guarded)
+		low, high := ExpBounds(square.Mul(square, whole(l.den)), twice, guarded)
 		total = [2]*big.Int{new(big.Int).Add(total[0], low), new(big.Int).Add(total[1], high)}
 		if j <= int64(k) {
 			sum = total
@@ -49,10 +49,10 @@ func (l law) bounds(k int, bits uint) (low, high *big.Int) {
 // laplaceBounds: P(K > k) = q^(k+1), and folded 2·q^(k+1)/(1+q), with q = exp(−den/num).
 func (l law) laplaceBounds(k int, bits, guarded uint) (low, high *big.Int) {
 	exponent := new(big.Int).Mul(big.NewInt(int64(k)+1), whole(l.den))
-	least, most := expBounds(exponent, whole(l.num), guarded)
+	least, most := ExpBounds(exponent, whole(l.num), guarded)
 	if l.folded {
 		one := new(big.Int).Lsh(big.NewInt(1), guarded)
-		small, large := expBounds(whole(l.den), whole(l.num), guarded)
+		small, large := ExpBounds(whole(l.den), whole(l.num), guarded)
 		least = quotient(least.Lsh(least, 1), large.Add(large, one), guarded, 0)
 		most = quotient(most.Lsh(most, 1), small.Add(small, one), guarded, 1)
 	}
@@ -68,13 +68,13 @@ func quotient(a, b *big.Int, bits uint, more int64) *big.Int {
 	return q.Quo(q, b).Add(q, big.NewInt(more))
 }
 
-// expBounds returns integers low ≤ 2^bits·exp(−a/b) ≤ high, at most three apart.
+// ExpBounds returns integers low ≤ 2^bits·exp(−a/b) ≤ high, at most three apart.
 //
 // The argument is halved h times, to x < 2^−8; Taylor's series, in units of 2^−p, takes at most p/8+2 terms, each lower
 // by less than two units than it should be, as x is by less than one: the sum is within p+2 units. Each of h squarings
 // of a value of at most 1 doubles the error and adds at most two units: within (p+4)·2^h at the end, and p is bits +
 // h + 24.
-func expBounds(a, b *big.Int, bits uint) (low, high *big.Int) {
+func ExpBounds(a, b *big.Int, bits uint) (low, high *big.Int) {
 	if a.Cmp(new(big.Int).Mul(b, big.NewInt(int64(bits)))) > 0 {
 		return new(big.Int), big.NewInt(1)
 	}

@@ -52,6 +52,21 @@ func New(kind Kind, num, den int64) (Distribution, error) {
 	return d, nil
 }
 
+// AtLeast returns a quotient of numbers of at most 62 bits that is at least x, and at most 2^-29 of it more, and whether
+// there is one.
+func AtLeast(x *big.Rat) (num, den int64, fits bool) {
+	n, d := new(big.Int).Set(x.Num()), new(big.Int).Set(x.Denom())
+	if excess := max(n.BitLen(), d.BitLen()) - 62; excess > 0 {
+		divisor := new(big.Int).Lsh(big.NewInt(1), uint(excess))
+		if n.BitLen()-d.BitLen() > 31 {
+			divisor.Set(d) // a whole number, the next: 2^-31 more at most
+		}
+		n.Add(n, divisor).Sub(n, big.NewInt(1)).Quo(n, divisor)
+		d.Quo(d, divisor)
+	}
+	return n.Int64(), d.Int64(), n.IsInt64() && d.IsInt64() && d.Sign() != 0
+}
+
 // Valid reports whether d was made by New.
 func (d Distribution) Valid() bool { return d.kind != 0 }
 

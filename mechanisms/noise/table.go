@@ -97,7 +97,7 @@ func (t *table) add(cumulated fraction) {
 }
 
 func (t *table) addLaplace() {
-	ratio, _ := expBounds(whole(t.law.den), whole(t.law.num), 128)
+	ratio, _ := ExpBounds(whole(t.law.den), whole(t.law.num), 128)
 	q, rest := fractionOf(ratio), fractionOf(ratio)
 	if t.law.folded {
 		sum := new(big.Int).Lsh(big.NewInt(1), 128)
@@ -114,9 +114,9 @@ func (t *table) addLaplace() {
 
 func (t *table) addGaussian() {
 	num, den := whole(t.law.num), whole(t.law.den)
-	low, _ := expBounds(den, new(big.Int).Lsh(num, 1), 128)
+	low, _ := ExpBounds(den, new(big.Int).Lsh(num, 1), 128)
 	first := fractionOf(low)
-	low, _ = expBounds(den, num, 128)
+	low, _ = ExpBounds(den, num, 128)
 	square := fractionOf(low)
 	// each goes through the weights of 1, 2, …: the ratio of neighbours falls by exp(−1/σ²).
 	each := func(weight fraction, visit func(weight fraction) bool) {

@@ -17,8 +17,8 @@ func TestExpBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		a, b := r.Uint64()>>r.IntN(64), r.Uint64()>>r.IntN(64)|1
-		low, high := expBounds(whole(a), whole(b), 64)
-		finerLow, finerHigh := expBounds(whole(a), whole(b), 300)
+		low, high := ExpBounds(whole(a), whole(b), 64)
+		finerLow, finerHigh := ExpBounds(whole(a), whole(b), 300)
 		if finerLow.Rsh(finerLow, 300-64).Cmp(low) < 0 || finerHigh.Rsh(finerHigh, 300-64).Cmp(high) > 0 || new(big.Int).Sub(high, low).Cmp(big.NewInt(3)) > 0 {
 			t.Fatalf("exp(−%d/%d): [%v, %v] and [%v, %v]", a, b, low, high, finerLow, finerHigh)
 		}

@@ -83,7 +83,7 @@ func audited(t *testing.T, answers int, delta float64, judge func(transcript) fl
 func sessions(t *testing.T, p Plan, stream byte) func(cells []int64) func(Query) (Answer, error) {
 	random := seeded(stream)
 	return func(cells []int64) func(Query) (Answer, error) {
-		session, err := Open(p, privacy.Seal(cells), random, nil)
+		session, err := open(p, nil, cells, random, keep)
 		if err != nil {
 			t.Fatal(err)
 		}

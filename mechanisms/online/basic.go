@@ -2,7 +2,6 @@ package online
 
 import (
 	"errors"
-	"io"
 	"math/big"
 	"math/bits"
 	"sync"
@@ -40,22 +39,10 @@ type Basic struct {
 	truth      privacy.Sensitive[[]int64]
 	random     *noise.Reader
 	candidates *candidates
-	hard       int
+	state      state
 	asked      int64
-	aside      int64                   // how many questions count as asked in the state
-	save       func(step []byte) error // nil: nothing is restored
+	save       func(step []byte) error
 	stopped    *Stopped
-}
-
-// OpenBasic begins a mechanism whose cost has been charged.
-func OpenBasic(p BasicPlan, truth privacy.Sensitive[[]int64], random io.Reader) (*Basic, error) {
-	if !p.checked {
-		return nil, errUnplanned
-	}
-	if !truth.Valid() {
-		return nil, errors.New("truth was never sealed")
-	}
-	return &Basic{plan: p, truth: snapshot(truth), random: noise.NewReader(random), candidates: enumerate(p.spec.Cells, p.spec.Size)}, nil
 }
 
 // Answer answers a query.
@@ -85,21 +72,22 @@ func (b *Basic) Answer(q Query) (privacy.Released[Answer], error) {
 		return none, errors.Join(b.stopped, err)
 	}
 	hard, value := b.observe(q, held, threshold, soft, fresh)
-	left := b.plan.spec.Hard - b.hard
+	left := b.plan.spec.Hard - b.state.used()
 	if !hard {
 		// The median candidate's count, scaled from its rows to all rows.
 		return sealed.Release(Answer{Value: b.plan.scaled(median(held)), Left: left}), nil
 	}
-	if err := b.keepStep(Entry{q, value}); err != nil {
+	e := Entry{q, value}
+	if err := b.save(e.step()); err != nil {
 		b.stopped = &Stopped{Undurable}
 		return none, errors.Join(b.stopped, err)
 	}
-	b.hard++
+	b.state.entries = append(b.state.entries, e)
 	b.candidates.keep(q, func(rows int) bool { return b.plan.agrees(rows, value) })
 	if b.candidates.left() == 0 {
 		b.stopped = &Stopped{NoCandidate}
 	}
-	if b.hard == b.plan.spec.Hard {
+	if left == 1 {
 		b.stopped = &Stopped{Spent}
 	}
 	return sealed.Release(Answer{Value: value, Hard: true, Left: left - 1}), nil
@@ -109,10 +97,10 @@ func (b *Basic) Answer(q Query) (privacy.Released[Answer], error) {
 func (b *Basic) observe(q Query, held []int64, threshold, soft, fresh int64) (hard bool, value int64) {
 	sum := min(q.sum(sealed.Open(b.truth)), b.plan.spec.Rows)
 	r := b.plan.easiness(sum, held)
-	if addNoise(r, soft) >= threshold {
+	if noise.Add(r, soft) >= threshold {
 		return false, 0
 	}
-	return true, addNoise(sum, fresh)
+	return true, noise.Add(sum, fresh)
 }
 
 // easiness returns the mean over candidates of exp(−|f(D)−f(S)|·n/Width) in units of 2⁻⁴⁰, f(S) = n·rows/size.
@@ -173,34 +161,8 @@ func median(held []int64) int {
 	return len(held) - 1
 }
 
-// expUnits returns 2⁴⁰·exp(−a/b), off by less than one unit, in integers: exp(−x) = exp(−x/2ʲ)^(2ʲ), the inner one by
-// its series with x/2ʲ < 1/2, all in units of 2⁻¹²⁸. Each step rounds by at most a unit and each squaring at most
-// doubles what is off, so that 2⁸⁸ units are far more than the 25·2ʲ that can be lost, j < 30.
+// expUnits returns 2⁴⁰·exp(−a/b), rounded down, in whole units.
 func expUnits(a, b *big.Int) *big.Int {
-	const digits = 128
-	if new(big.Int).Div(a, b).Cmp(big.NewInt(64)) >= 0 {
-		return new(big.Int) // exp(−64) is below 2⁻⁹²
-	}
-	x := new(big.Int).Lsh(a, digits)
-	x.Div(x, b)
-	half := new(big.Int).Lsh(big.NewInt(1), digits-1)
-	halvings := 0
-	for x.Cmp(half) >= 0 {
-		x.Rsh(x, 1)
-		halvings++
-	}
-	sum, term := new(big.Int), new(big.Int).Lsh(big.NewInt(1), digits)
-	for k := int64(1); term.Sign() != 0; k++ {
-		if k%2 == 1 {
-			sum.Add(sum, term)
-		} else {
-			sum.Sub(sum, term)
-		}
-		term.Mul(term, x).Rsh(term, digits)
-		term.Div(term, big.NewInt(k))
-	}
-	for range halvings {
-		sum.Mul(sum, sum).Rsh(sum, digits)
-	}
-	return sum.Rsh(sum, digits-40)
+	_, high := noise.ExpBounds(a, b, 128)
+	return high.Rsh(high, 128-40)
 }

@@ -64,7 +64,7 @@ func TestBasicRefuses(t *testing.T) {
 		t.Error("below the bound passed")
 	}
 	t.Logf("c = 50, δ = 1e-6: B = %d (the paper's 8c = 400), width at least %d rows", bad, least)
-	if _, err := OpenBasic(BasicPlan{}, privacy.Seal(skewed), seeded(1)); err == nil {
+	if _, err := openBasic(BasicPlan{}, skewed, seeded(1)); err == nil {
 		t.Error("zero plan opened")
 	}
 }
@@ -159,7 +159,7 @@ func TestBasicIsAccurate(t *testing.T) {
 		t.Fatal(err)
 	}
 	cells := []int64{50_000_000, 0, 12_500_000, 0, 25_000_000, 0, 0, 12_500_000}
-	b, err := OpenBasic(p, privacy.Seal(cells), seeded(3))
+	b, err := openBasic(p, cells, seeded(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestBasicIsAccurate(t *testing.T) {
 	if largest > p.spec.Width || hard == 0 {
 		t.Errorf("largest error %d of width %d, %d hard", largest, p.spec.Width, hard)
 	}
-	if b, err = OpenBasic(p, privacy.Seal(cells), io.LimitReader(seeded(3), 10)); err != nil {
+	if b, err = openBasic(p, cells, io.LimitReader(seeded(3), 10)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -209,7 +209,7 @@ func TestAuditOfBasic(t *testing.T) {
 		sample := func(cells []int64) []float64 {
 			scores := make([]float64, stattest.Length(4000, 200_000))
 			for i := range scores {
-				b, err := OpenBasic(p, privacy.Seal(cells), random)
+				b, err := openBasic(p, cells, random)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -252,7 +252,7 @@ func TestBasicHaltsAtItsCap(t *testing.T) {
 	for i := range cells {
 		cells[i] = 12_500_000
 	}
-	b, err := OpenBasic(p, privacy.Seal(cells), seeded(9))
+	b, err := openBasic(p, cells, seeded(9))
 	if err != nil {
 		t.Fatal(err)
 	}

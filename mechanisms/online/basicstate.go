@@ -6,125 +6,73 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// stepAsked is the step that sets questions aside: they count as asked, whether they will be or not.
-const stepAsked = 'q'
-
 // setAside is how many questions one step sets aside: what a restart loses of them at most.
 const setAside = 64
 
-// BasicState is what outlives the process of a Basic: its hard answers, how many questions count as asked and how often
-// it was restored. All of it is public. Thresholds are drawn anew for each question, so there is none to lose.
-type BasicState struct {
-	entries  []Entry
-	asked    int64
-	restarts int
-}
-
-// Entries returns the hard answers, in their order.
-func (s BasicState) Entries() []Entry { return s.entries }
-
-// ReplayBasic adds up the steps of a Basic.
-func ReplayBasic(p BasicPlan, steps [][]byte) (BasicState, error) {
+func (p BasicPlan) replay(steps [][]byte) (state, error) {
 	if !p.checked {
-		return BasicState{}, errUnplanned
+		return state{}, errUnplanned
 	}
-	var s BasicState
-	err := eachStep(steps, func(kind byte, rest []byte) ([]byte, error) {
-		switch kind {
-		case stepRestart:
-			s.restarts++
-			return rest, nil
-		case stepAsked:
-			n, after, ok := cutUvarint(rest)
-			if !ok || n > uint64(p.spec.Queries) || int64(n) < s.asked {
-				return nil, errMalformedStep
-			}
-			s.asked = int64(n)
-			return after, nil
-		case stepHard:
-			e, after, err := cutEntry(rest, p.spec.Cells)
-			s.entries = append(s.entries, e)
-			return after, err
-		}
-		return nil, errMalformedStep
-	})
-	if err != nil {
-		return BasicState{}, err
-	}
-	return s, nil
+	return replay(steps, p.spec.Cells, p.spec.Queries)
 }
 
-// used counts the hard answers that are gone: a restart takes one, since the lost process may have had one that it did
-// not save. The proof at Basic bounds the true ones by the cap all the same.
-func (s BasicState) used() int { return len(s.entries) + s.restarts }
-
-// Left returns the hard answers that a state leaves, 0 where none of the questions is left.
-func (p BasicPlan) Left(s BasicState, restored bool) int {
-	left := p.spec.Hard - s.used()
-	if restored {
-		left--
-	}
+// Left returns the hard answers that steps leave, 0 where none of the questions is left. The proof at Basic bounds the
+// true ones by the cap, restarts or not.
+func (p BasicPlan) Left(steps [][]byte, restored bool) (int, error) {
+	s, err := p.replay(steps)
 	if s.asked >= p.spec.Queries {
-		return 0
+		return 0, err
 	}
-	return max(left, 0)
+	return s.left(p.spec.Hard, restored), err
 }
 
-// ResumeBasic begins a mechanism from a state, of which a restart is durable already; the zero state is that of one
-// that has just been paid. save makes each step durable before what it tells is returned.
-func ResumeBasic(p BasicPlan, s BasicState, truth privacy.Sensitive[[]int64], random io.Reader, save func(step []byte) error) (*Basic, error) {
-	if save == nil {
-		return nil, errors.New("nothing saves the steps")
-	}
-	b, err := OpenBasic(p, truth, random)
-	if err != nil {
+// Open begins a mechanism whose cost has been charged, or goes on with one. Thresholds are drawn anew for each
+// question, so there is none to lose.
+func (p BasicPlan) Open(steps [][]byte, truth privacy.Sensitive[[]int64], random io.Reader, save func(step []byte) error) (Answerer, error) {
+	s, err := p.replay(steps)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if s.used() >= p.spec.Hard || s.asked >= p.spec.Queries {
+	case !truth.Valid():
+		return nil, errors.New("truth was never sealed")
+	case save == nil:
+		return nil, errUnsaved
+	case s.used() >= p.spec.Hard || s.asked >= p.spec.Queries:
 		return nil, &Stopped{Spent}
 	}
-	b.save, b.hard, b.asked, b.aside = save, s.used(), s.asked, s.asked
-	return b, b.believe(s.entries)
-}
-
-// believe drops the candidates that hard answers do not agree with.
-func (b *Basic) believe(entries []Entry) error {
-	for _, e := range entries {
-		if err := e.Query.check(b.plan.spec.Cells); err != nil {
-			return err
-		}
-		b.candidates.keep(e.Query, func(rows int) bool { return b.plan.agrees(rows, e.Value) })
-	}
+	b := &Basic{plan: p, truth: snapshot(truth), random: noise.NewReader(random), candidates: p.candidates(s), state: s, asked: s.asked, save: save}
 	if b.candidates.left() == 0 {
 		b.stopped = &Stopped{NoCandidate}
 	}
-	return nil
+	return b, nil
+}
+
+// candidates are the small databases that agree with the hard answers of a state.
+func (p BasicPlan) candidates(s state) *candidates {
+	c := enumerate(p.spec.Cells, p.spec.Size)
+	for _, e := range s.entries {
+		c.keep(e.Query, func(rows int) bool { return p.agrees(rows, e.Value) })
+	}
+	return c
 }
 
 // ask counts a question, setting further ones aside where need be.
 func (b *Basic) ask() error {
-	if b.save != nil && b.asked == b.aside {
-		next := min(b.aside+setAside, b.plan.spec.Queries)
+	if b.asked == b.state.asked {
+		next := min(b.asked+setAside, b.plan.spec.Queries)
 		if err := b.save(binary.AppendUvarint([]byte{stepAsked}, uint64(next))); err != nil {
 			return err
 		}
-		b.aside = next
+		b.state.asked = next
 	}
 	b.asked++
 	return nil
-}
-
-// keepStep makes a hard answer durable.
-func (b *Basic) keepStep(e Entry) error {
-	if b.save == nil {
-		return nil
-	}
-	return b.save(binary.AppendVarint(e.Query.append([]byte{stepHard}), e.Value))
 }
 
 // Left returns the hard answers left, 0 after the end.
@@ -134,10 +82,17 @@ func (b *Basic) Left() int {
 	if b.stopped != nil {
 		return 0
 	}
-	return b.plan.spec.Hard - b.hard
+	return b.plan.spec.Hard - b.state.used()
 }
 
-// Guess returns the median candidate's count, or 0 where no candidate is left: it promises nothing.
+// Told returns the hard answers.
+func (b *Basic) Told() []Entry {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return slices.Clone(b.state.entries)
+}
+
+// Guess returns the median candidate's count, or 0 where no candidate is left.
 func (b *Basic) Guess(q Query) (int64, error) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -150,22 +105,19 @@ func (b *Basic) Guess(q Query) (int64, error) {
 	return b.plan.scaled(median(b.candidates.histogram(q))), nil
 }
 
-// BasicShares returns the share of all rows that the candidates of a state give each cell on average.
-func BasicShares(p BasicPlan, s BasicState) ([]float64, error) {
-	if !p.checked {
-		return nil, errUnplanned
-	}
-	b := &Basic{plan: p, candidates: enumerate(p.spec.Cells, p.spec.Size)}
-	if err := b.believe(s.entries); err != nil {
+// Shares returns the share of all rows that the candidates give each cell on average.
+func (p BasicPlan) Shares(steps [][]byte) ([]float64, error) {
+	s, err := p.replay(steps)
+	if err != nil {
 		return nil, err
 	}
-	shares := make([]float64, p.spec.Cells)
-	for _, a := range b.candidates.alive {
+	candidates, shares := p.candidates(s), make([]float64, p.spec.Cells)
+	for _, a := range candidates.alive {
 		for c := range shares {
-			shares[c] += float64(b.candidates.rows[int(a)*p.spec.Cells+c])
+			shares[c] += float64(candidates.rows[int(a)*p.spec.Cells+c])
 		}
 	}
-	total := float64(len(b.candidates.alive) * p.spec.Size)
+	total := float64(len(candidates.alive) * p.spec.Size)
 	for c := range shares {
 		if shares[c] /= total; total == 0 {
 			shares[c] = 1 / float64(p.spec.Cells)
@@ -210,12 +162,12 @@ func LeastBasic(s BasicSpec) (BasicPlan, error) {
 // maxListed bounds the candidates of LeastBasic, each of which every question goes through.
 const maxListed = 1 << 17
 
-// Reach returns how many rows an answer is off at most, but with probability miss.
+// Width returns how many rows an answer is off at most, but with probability miss.
 //
 // A hard answer is off by its noise. An easy one says that the candidates' mean of exp(−off/Width) was at least 3/4
 // less the noise t; if the median candidate is off by x, at least half of them are, and the mean is at most 1/2 +
 // exp(−x/Width)/2: so x ≤ Width·ln(1/(1/2 − 2t)), and the count of its few rows is rounded down to a row.
-func (p BasicPlan) Reach(miss noise.Probability) int64 {
+func (p BasicPlan) Width(miss noise.Probability) int64 {
 	if !p.checked || checkMiss(miss) != nil {
 		return 0
 	}

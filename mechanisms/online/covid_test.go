@@ -137,7 +137,7 @@ func (c covid) session(median bool, accountant privacy.Accountant, updates int, 
 	if err != nil {
 		return outcome{}, err
 	}
-	session, err := Open(p, privacy.Seal(cells), seeded(1), nil)
+	session, err := open(p, nil, cells, seeded(1), keep)
 	if err != nil {
 		return outcome{}, err
 	}

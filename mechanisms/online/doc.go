@@ -1,6 +1,5 @@
 // Package online answers counting queries that arrive one by one, and charges only for those that its public
 // hypothesis about the rows gets wrong: private multiplicative weights and the median mechanism over a sparse vector
-// (Session), the median mechanism as first published (Basic), and the offline counterpart for a known list of queries
-// (Release, with a private distinguisher). A plain noisy histogram of the same cells is mostly the wiser purchase:
-// docs/mechanisms/online.md says where.
+// (Session), and the median mechanism as first published (Basic). A plain noisy histogram of the same cells is mostly
+// the wiser purchase: docs/mechanisms/online.md says where.
 package online

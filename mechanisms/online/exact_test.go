@@ -161,7 +161,7 @@ func TestSessionsHaveTheExactProbabilities(t *testing.T) {
 	samples := make([]int64, stattest.Length(20_000, 200_000))
 	random := seeded(3)
 	for i := range samples {
-		session, err := Open(p, privacy.Seal([]int64{9, 0}), random, nil)
+		session, err := open(p, nil, []int64{9, 0}, random, keep)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestPlansReachTheirWidth(t *testing.T) {
 		easy := stattest.Coverage{Claim: 1 - float64(miss) - 1e-3}
 		hard := easy
 		for range stattest.Length(4_000, 100_000) {
-			session, err := Open(p, privacy.Seal([]int64{1000 + 300, 5}), random, nil)
+			session, err := open(p, nil, []int64{1000 + 300, 5}, random, keep)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,9 @@ func source() *weak.ChaCha8 {
 	return weak.NewChaCha8([32]byte([]byte("32 bytes for the test's generator")[:32]))
 }
 
+// In production every step is made durable.
+func keep([]byte) error { return nil }
+
 // A session for counting queries over four regions and two sexes, of about 100,000 people.
 func Example() {
 	plan, err := online.NewPlan(online.Spec{
@@ -31,7 +34,7 @@ func Example() {
 	fmt.Println("opening it costs", cost)
 
 	people := privacy.Seal([]int64{40_000, 5_000, 5_000, 1_000, 38_000, 5_000, 4_000, 2_000})
-	session, err := online.Open(plan, people, source(), nil)
+	session, err := plan.Open(nil, people, source(), keep)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -65,7 +68,7 @@ func ExampleStopped() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	session, err := online.Open(plan, privacy.Seal([]int64{950, 50}), source(), nil)
+	session, err := plan.Open(nil, privacy.Seal([]int64{950, 50}), source(), keep)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,10 +1,10 @@
 package online
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -26,24 +26,30 @@ func planFor(s Spec, t Target) (Plan, error) {
 	return s.plan(shapeOf(s, t.Miss), max(width-2/float64(moves), width/2), moves, math.Ceil)
 }
 
-// restore begins a new instance from a state, which takes one update and one restart; the state that says so is
-// checkpointed before anything else happens. A state without two updates left is spent.
-func restore(p Plan, s State, truth privacy.Sensitive[[]int64], random io.Reader, checkpoint Checkpoint) (*Session, error) {
-	switch {
-	case !p.valid:
-		return nil, errUnplanned
-	case s.used()+1 >= p.spec.Updates:
-		return nil, &Stopped{Spent}
-	case s.restarts >= p.spec.Restarts:
-		return nil, fmt.Errorf("restarts is %d already, must be below the declared %d", s.restarts, p.spec.Restarts)
-	case checkpoint == nil:
-		return nil, errors.New("checkpoint is nil, must be a function to restore a session")
+// open opens a session.
+func open(p Plan, steps [][]byte, cells []int64, random io.Reader, save func([]byte) error) (*Session, error) {
+	a, err := p.Open(steps, privacy.Seal(cells), random, save)
+	if err != nil {
+		return nil, err
 	}
-	s.restarts++
-	if err := checkpoint(s); err != nil {
-		return nil, errors.Join(&Stopped{Undurable}, err)
+	return a.(*Session), nil
+}
+
+// restore goes on after steps with that of a restart.
+func restore(p Plan, steps [][]byte, cells []int64, random io.Reader, save func([]byte) error) (*Session, error) {
+	if err := save(RestartStep()); err != nil {
+		return nil, err
 	}
-	return open(p, s, truth, random, checkpoint)
+	return open(p, append(slices.Clip(steps), RestartStep()), cells, random, save)
+}
+
+// openBasic opens a mechanism that has just been paid.
+func openBasic(p BasicPlan, cells []int64, random io.Reader) (*Basic, error) {
+	a, err := p.Open(nil, privacy.Seal(cells), random, keep)
+	if err != nil {
+		return nil, err
+	}
+	return a.(*Basic), nil
 }
 
 // Target is the error that is asked for: an answer is off by more than Width rows with probability at most Miss, each

@@ -17,21 +17,18 @@ type Memo struct {
 	answers map[string]privacy.Released[Answer]
 }
 
-// NewMemo puts a memory of limit queries before an answerer.
+// NewMemo puts a memory of limit queries before an answerer: it knows what that has told.
 func NewMemo(to Answerer, limit int) (*Memo, error) {
 	if to == nil || limit < 1 {
 		return nil, fmt.Errorf("limit is %d, must be at least 1, before an answerer that is not nil", limit)
 	}
-	return &Memo{to: to, limit: limit, answers: map[string]privacy.Released[Answer]{}}, nil
-}
-
-// Know remembers a hard answer that was told before.
-func (m *Memo) Know(e Entry) {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if len(m.answers) < m.limit {
-		m.answers[e.Query.Key()] = sealed.Release(Answer{Value: e.Value, Hard: true})
+	m := &Memo{to: to, limit: limit, answers: map[string]privacy.Released[Answer]{}}
+	for _, e := range to.Told() {
+		if len(m.answers) < limit {
+			m.answers[e.Query.Key()] = sealed.Release(Answer{Value: e.Value, Hard: true})
+		}
 	}
+	return m, nil
 }
 
 // Answer asks only what was not asked before.

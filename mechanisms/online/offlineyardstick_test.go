@@ -204,7 +204,7 @@ func (p OfflinePlan) measure(q Query, truth privacy.Sensitive[[]int64], random i
 	if err := reader.Err(); err != nil {
 		return Entry{}, err
 	}
-	return Entry{Query: q, Value: addNoise(q.sum(sealed.Open(truth)), drawn)}, nil
+	return Entry{Query: q, Value: noise.Add(q.sum(sealed.Open(truth)), drawn)}, nil
 }
 
 func (p OfflinePlan) start() *weights {

@@ -171,7 +171,10 @@ func (p Plan) Cost() (privacy.Cost, error) {
 	return privacy.Cost{Rho: privacy.PicoRho(total.Int64())}, nil
 }
 
-var errUnplanned = errors.New("plan was not made by NewPlan")
+var (
+	errUnplanned = errors.New("plan was not made by NewPlan")
+	errUnsaved   = errors.New("nothing saves the steps")
+)
 
 // sources holds the distributions of the noise.
 type sources struct{ threshold, comparison, answer noise.Distribution }

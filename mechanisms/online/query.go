@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
 // The ends of what a query can say: sums of cells are cut at maxCount, noisy ones at ±maxNoisy.
 const (
-	maxCount = 1 << 61
-	maxNoisy = 1 << 62
+	maxCount = noise.MaxCount
+	maxNoisy = noise.MaxNoisy
 	maxCells = 1 << 22
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
@@ -12,9 +13,31 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Answerer answers queries one by one: a Session, a Basic, or a Memo over one of them.
+// Mechanism is a planned way to answer queries one by one, a Plan or a BasicPlan. Steps are all that were saved of it,
+// in their order, none where it has just been paid.
+type Mechanism interface {
+	// Width returns how many rows an answer may be off: more with probability at most miss, each by itself.
+	Width(miss noise.Probability) int64
+	// Left returns the hard answers that steps leave to who goes on, or to who is restored first. At 0 it has stopped.
+	Left(steps [][]byte, restored bool) (int, error)
+	// Shares returns the share of all rows that the hypothesis of the steps gives each cell: read without a session,
+	// also when that has stopped, or its process is gone.
+	Shares(steps [][]byte) ([]float64, error)
+	// Open begins or, after steps of which the last is that of this restart, goes on. save makes a step durable before
+	// the answer that it tells is returned. If it fails, the answer is withheld and the session stopped.
+	Open(steps [][]byte, truth privacy.Sensitive[[]int64], random io.Reader, save func(step []byte) error) (Answerer, error)
+}
+
+// Answerer answers queries one by one: a Session or a Basic.
 type Answerer interface {
 	Answer(q Query) (privacy.Released[Answer], error)
+	// Guess returns what the hypothesis says, without a look at the rows: it is free, also after the end, and promises
+	// nothing.
+	Guess(q Query) (int64, error)
+	// Left returns the hard answers left.
+	Left() int
+	// Told returns the hard answers that were told, in their order.
+	Told() []Entry
 }
 
 // Answer is what a query gets. Value counts rows.
@@ -35,7 +58,7 @@ type Reason uint8
 // The reasons.
 const (
 	Spent        Reason = 1 + iota // the last hard answer was given
-	Undurable                      // the checkpoint failed; restore from the last state that is durable
+	Undurable                      // a step could not be saved; restore from those that are durable
 	NoRandomness                   // the source of randomness failed
 	NoCandidate                    // Basic: no small database agrees with the answers
 	NoQueries                      // Basic: all queries that were declared have been asked
@@ -57,20 +80,16 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Checkpoint makes a state durable before the hard answer in it is sent. If it fails, the answer is withheld and the
-// session stopped.
-type Checkpoint func(State) error
-
 // Session is a sparse vector over a public hypothesis: Online Iterative Construction with multiplicative weights, or
 // the median mechanism in the same form. It is safe for concurrent use.
 //
-// Claim: all that a session says, over all its lives between Open and the last Resume, is Plan.Cost-DP (-zCDP).
+// Claim: all that a session says, over all its lives between the first Open and the last, is Plan.Cost-DP (-zCDP).
 // Theorem: adaptive composition (pure ε; ρ by Bun and Steinke 2016), ε-DP implies ε²/2-zCDP (the same, Proposition
 // 1.4); for the outline Hardt and Rothblum 2010, Roth and Roughgarden 2010, Gupta, Roth, Ullman 2012. Proof: the rows
 // are opened in instance.observe alone. Everything else is a function of the answers: guesses come from the hypothesis,
 // the hypothesis from the transcript, the end from the count of hard answers. Pure, no restart: one instance, c =
 // Updates: ε₁ + c(ε₂+ε₃) by the claim at instance. Pure, a restart: the old instance has told some hard answers that
-// are in the state, and at most one hard bit that is not (its checkpoint failed, so its answer was withheld, and the
+// are in the state, and at most one hard bit that is not (its step was not saved, so its answer was withheld, and the
 // session stopped). It gives up one update, ε₂+ε₃, and max(0, ε₁−ε₃) that was paid for the restart at the beginning:
 // together at least ε₂ for that bit and ε₁ for the new threshold's noise. zCDP: a new instance begins after every hard
 // answer, each (ε₁+ε₂)-DP in its bits and so (ε₁+ε₂)²/2-zCDP, and ρ₃ for the answer; an abandoned instance, whatever of
@@ -84,43 +103,56 @@ type Session struct {
 	random     *noise.Reader
 	instance   instance
 	hypothesis hypothesis
-	state      State
-	checkpoint Checkpoint
+	state      state
+	save       func(step []byte) error
 	stopped    *Stopped
 }
 
-// Open begins a session whose whole cost has been charged. The checkpoint may be nil where no restart is declared.
-func Open(p Plan, truth privacy.Sensitive[[]int64], random io.Reader, checkpoint Checkpoint) (*Session, error) {
-	return open(p, State{}, truth, random, checkpoint)
+func (p Plan) replay(steps [][]byte) (state, error) {
+	if !p.valid {
+		return state{}, errUnplanned
+	}
+	return replay(steps, p.spec.Cells, 0)
 }
 
-func open(p Plan, state State, truth privacy.Sensitive[[]int64], random io.Reader, checkpoint Checkpoint) (*Session, error) {
+// Left is that of Mechanism.
+func (p Plan) Left(steps [][]byte, restored bool) (int, error) {
+	s, err := p.replay(steps)
+	return s.left(p.spec.Updates, restored), err
+}
+
+// Shares is that of Mechanism.
+func (p Plan) Shares(steps [][]byte) ([]float64, error) {
+	s, err := p.replay(steps)
+	if err != nil {
+		return nil, err
+	}
+	return p.hypothesis(s).shares(), nil
+}
+
+// Open begins a session whose whole cost has been charged, or goes on with one.
+func (p Plan) Open(steps [][]byte, truth privacy.Sensitive[[]int64], random io.Reader, save func(step []byte) error) (Answerer, error) {
+	state, err := p.replay(steps)
 	switch {
-	case !p.valid:
-		return nil, errUnplanned
+	case err != nil:
+		return nil, err
 	case !truth.Valid():
 		return nil, errors.New("truth was never sealed")
-	case checkpoint == nil && p.spec.Restarts > 0:
-		return nil, fmt.Errorf("restarts is %d, must be 0 without a checkpoint", p.spec.Restarts)
+	case save == nil:
+		return nil, errUnsaved
+	case state.restarts > p.spec.Restarts:
+		return nil, fmt.Errorf("restarts is %d, must be at most the declared %d", state.restarts, p.spec.Restarts)
+	case state.used() >= p.spec.Updates:
+		return nil, &Stopped{Spent}
 	}
 	sources, err := p.sources()
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range state.entries {
-		if err := e.Query.check(p.spec.Cells); err != nil {
-			return nil, err
-		}
-	}
-	s := &Session{
-		plan: p, truth: snapshot(truth), random: noise.NewReader(random), checkpoint: checkpoint, state: state,
-		instance: instance{sources: sources, above: p.threshold},
-	}
-	s.hypothesis = newHypothesis(p)
-	for i := range state.entries {
-		s.hypothesis.learn(state.entries[:i+1])
-	}
-	return s, nil
+	return &Session{
+		plan: p, truth: snapshot(truth), random: noise.NewReader(random), save: save, state: state,
+		instance: instance{sources: sources, above: p.threshold}, hypothesis: p.hypothesis(state),
+	}, nil
 }
 
 // Answer answers q, or says why not: a query that does not fit the universe costs nothing; after the end every query is
@@ -150,16 +182,13 @@ func (s *Session) Answer(q Query) (privacy.Released[Answer], error) {
 // buy enters a hard answer, makes it durable and learns from it. A withheld answer does not enter the state, which is
 // public: a restart pays for the bit that there was one, not for what it was.
 func (s *Session) buy(e Entry) (privacy.Released[Answer], error) {
-	state := s.state.with(e)
 	if s.plan.spec.Accountant == privacy.ZCDP {
 		s.instance.forget()
 	}
-	if s.checkpoint != nil {
-		if err := s.checkpoint(state); err != nil {
-			return privacy.Released[Answer]{}, errors.Join(s.stop(Undurable), err)
-		}
+	if err := s.save(e.step()); err != nil {
+		return privacy.Released[Answer]{}, errors.Join(s.stop(Undurable), err)
 	}
-	s.state = state
+	s.state.entries = append(s.state.entries, e)
 	if s.left() == 0 {
 		s.stop(Spent)
 	}
@@ -167,8 +196,7 @@ func (s *Session) buy(e Entry) (privacy.Released[Answer], error) {
 	return sealed.Release(Answer{Value: e.Value, Hard: true, Left: s.left()}), nil
 }
 
-// Guess returns what the hypothesis says, without a look at the rows: it is free, also after the end, and promises
-// nothing.
+// Guess returns what the hypothesis says.
 func (s *Session) Guess(q Query) (int64, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -194,6 +222,13 @@ func (s *Session) Left() int {
 
 func (s *Session) left() int { return s.plan.spec.Updates - s.state.used() }
 
+// Told returns the hard answers.
+func (s *Session) Told() []Entry {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return slices.Clone(s.state.entries)
+}
+
 func (s *Session) stop(why Reason) *Stopped {
 	s.instance.forget()
 	s.truth = privacy.Sensitive[[]int64]{}
@@ -208,9 +243,14 @@ type hypothesis interface {
 	shares() []float64     // the share of all rows in each cell, without those that are absent
 }
 
-func newHypothesis(p Plan) hypothesis {
+// hypothesis returns the one that a state has led to.
+func (p Plan) hypothesis(s state) (h hypothesis) {
+	h = newWeights(p)
 	if p.spec.Median {
-		return newPolytope(p)
+		h = newPolytope(p)
 	}
-	return newWeights(p)
+	for i := range s.entries {
+		h.learn(s.entries[:i+1])
+	}
+	return h
 }

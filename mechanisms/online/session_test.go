@@ -26,11 +26,11 @@ func planned(t testing.TB, s Spec, width int64) Plan {
 	return p
 }
 
-var keep Checkpoint = func(State) error { return nil }
+func keep([]byte) error { return nil }
 
-func opened(t testing.TB, p Plan, cells []int64, random io.Reader, checkpoint Checkpoint) *Session {
+func opened(t testing.TB, p Plan, cells []int64, random io.Reader, save func([]byte) error) *Session {
 	t.Helper()
-	s, err := Open(p, privacy.Seal(cells), random, checkpoint)
+	s, err := open(p, nil, cells, random, save)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,11 @@ func TestTheCapHalts(t *testing.T) {
 	for _, median := range []bool{false, true} {
 		p := planned(t, small(median, privacy.Pure), 100)
 		p.threshold = 0 // everything is hard, but for noise
-		session := opened(t, p, skewed, seeded(1), keep)
+		var steps [][]byte
+		session := opened(t, p, skewed, seeded(1), func(step []byte) error {
+			steps = append(steps, step)
+			return nil
+		})
 		random := weak.New(generator(2))
 		hard, last := 0, 10
 		for range 1000 {
@@ -84,26 +88,28 @@ func TestTheCapHalts(t *testing.T) {
 		if _, err := session.Guess(only(t, 8, 1)); err != nil {
 			t.Error(err)
 		}
-		if _, err := restore(p, session.state, privacy.Seal(skewed), seeded(1), keep); !errors.As(err, new(*Stopped)) {
+		if _, err := restore(p, steps, skewed, seeded(1), keep); !errors.As(err, new(*Stopped)) {
 			t.Errorf("a spent session was restored: %v", err)
 		}
 	}
 }
 
-// TestAFailedCheckpointWithholdsTheAnswer: nothing is told, nothing more is answered, and what is restored from the
+// TestAFailedSaveWithholdsTheAnswer: nothing is told, nothing more is answered, and what is restored from the
 // last durable state has lost an update for what may have been seen.
-func TestAFailedCheckpointWithholdsTheAnswer(t *testing.T) {
+func TestAFailedSaveWithholdsTheAnswer(t *testing.T) {
 	p := planned(t, small(false, privacy.Pure), 100)
 	p.threshold = -1_000_000 // everything is hard
 	broken := errors.New("disk full")
-	var durable State
-	calls := 0
-	session := opened(t, p, skewed, seeded(1), func(s State) error {
-		if calls++; calls == 3 {
+	var durable [][]byte
+	save := func(step []byte) error {
+		durable = append(durable, step)
+		return nil
+	}
+	session := opened(t, p, skewed, seeded(1), func(step []byte) error {
+		if len(durable) == 2 {
 			return broken
 		}
-		durable = s
-		return nil
+		return save(step)
 	})
 	for i := range 3 {
 		a, err := session.Answer(only(t, 8, i))
@@ -115,22 +121,19 @@ func TestAFailedCheckpointWithholdsTheAnswer(t *testing.T) {
 	if _, err := session.Answer(only(t, 8, 1)); !errors.As(err, new(*Stopped)) {
 		t.Error(err)
 	}
-	if n := len(session.state.Entries()); n != 2 {
+	if n := len(session.Told()); n != 2 {
 		t.Errorf("the state tells of %d answers, want the 2 that were given", n)
 	}
-	restored, err := restore(p, durable, privacy.Seal(skewed), seeded(2), func(s State) error { durable = s; return nil })
+	restored, err := restore(p, durable, skewed, seeded(2), save)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if durable.restarts != 1 || restored.left() != 10-2-1 {
-		t.Errorf("%d restarts, %d left, want 1 and 7", durable.restarts, restored.left())
-	}
-	if _, err := restore(p, durable, privacy.Seal(skewed), seeded(2), func(State) error { return broken }); !errors.Is(err, broken) {
-		t.Errorf("restored without a durable state: %v", err)
+	if len(durable) != 3 || restored.state.restarts != 1 || restored.left() != 10-2-1 {
+		t.Errorf("%d steps, %d restarts, %d left, want 3, 1 and 7", len(durable), restored.state.restarts, restored.left())
 	}
 }
 
-// TestNoLifeGivesMoreThanTheCap kills and restores at random moments, also between a checkpoint and its answer, and
+// TestNoLifeGivesMoreThanTheCap kills and restores at random moments, also between a save and its answer, and
 // counts what is seen: hard answers and restarts never exceed the updates, and guesses are those of an unbroken
 // transcript.
 func TestNoLifeGivesMoreThanTheCap(t *testing.T) {
@@ -138,8 +141,8 @@ func TestNoLifeGivesMoreThanTheCap(t *testing.T) {
 		for stream := range byte(5) {
 			p := planned(t, small(median, privacy.ZCDP), 150)
 			random := weak.New(generator(stream))
-			var disk *State
-			save := func(s State) error { disk = &s; return nil }
+			var disk [][]byte
+			save := func(step []byte) error { disk = append(disk, step); return nil }
 			session := opened(t, p, skewed, random16(random), save)
 			hard, restarts := 0, 0
 			for range 300 {
@@ -151,14 +154,14 @@ func TestNoLifeGivesMoreThanTheCap(t *testing.T) {
 				if a.Value().Hard {
 					hard++
 				}
-				if random.IntN(30) > 0 || disk == nil {
+				if random.IntN(30) > 0 || len(disk) == 0 {
 					continue
 				}
 				before, err := session.Guess(q)
 				if err != nil {
 					t.Fatal(err)
 				}
-				next, err := restore(p, *disk, privacy.Seal(skewed), random16(random), save)
+				next, err := restore(p, disk, skewed, random16(random), save)
 				if err != nil {
 					break
 				}
@@ -277,20 +280,20 @@ func TestMemoAsksOnce(t *testing.T) {
 }
 
 func TestUnmadeValuesAreRefused(t *testing.T) {
-	if _, err := Open(Plan{}, privacy.Seal(skewed), seeded(1), nil); err == nil {
+	if _, err := open(Plan{}, nil, skewed, seeded(1), keep); err == nil {
 		t.Error("zero plan opened")
 	}
 	if _, err := (Plan{}).Cost(); err == nil || (Plan{}).Width(.1) != 0 {
 		t.Error("zero plan has a cost")
 	}
 	p := planned(t, small(false, privacy.Pure), 100)
-	if _, err := Open(p, privacy.Sensitive[[]int64]{}, seeded(1), keep); err == nil {
+	if _, err := p.Open(nil, privacy.Sensitive[[]int64]{}, seeded(1), keep); err == nil {
 		t.Error("unsealed truth opened")
 	}
-	if _, err := Open(p, privacy.Seal(skewed), seeded(1), nil); err == nil {
-		t.Error("restarts without a checkpoint")
+	if _, err := open(p, nil, skewed, seeded(1), nil); err == nil {
+		t.Error("nothing saves the steps")
 	}
-	if _, err := restore(Plan{}, State{}, privacy.Seal(skewed), seeded(1), keep); err == nil {
+	if _, err := restore(Plan{}, nil, skewed, seeded(1), keep); err == nil {
 		t.Error("zero plan restored")
 	}
 	if _, err := better(Plan{}, .1); err == nil {

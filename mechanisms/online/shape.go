@@ -76,8 +76,7 @@ func exceeds(a, b, miss float64) float64 {
 // normalQuantile returns the z with P(|Z| > z) = miss.
 func normalQuantile(miss float64) float64 { return math.Sqrt2 * math.Erfcinv(miss) }
 
-// Width returns how far off an answer may be, in rows: more with probability at most miss, each by itself, easy or
-// hard.
+// Width returns how far off an answer may be, easy or hard.
 func (p Plan) Width(miss noise.Probability) int64 {
 	if !p.valid || checkMiss(miss) != nil {
 		return 0

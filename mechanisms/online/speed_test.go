@@ -23,7 +23,7 @@ func BenchmarkAnswer(b *testing.B) {
 				for i := range rows {
 					rows[i] = 1 << 30 / int64(cells)
 				}
-				session := opened(b, p, rows, seeded(1), nil)
+				session := opened(b, p, rows, seeded(1), keep)
 				q, err := Spans(cells, Span{0, cells / 2})
 				if err != nil {
 					b.Fatal(err)

@@ -40,35 +40,25 @@ type instance struct {
 // if it does, before and regardless of the truth.
 func (n *instance) draw(random *noise.Reader) (comparison int64, err error) {
 	if !n.z.Valid() {
-		n.z = sealed.Seal(oneSided(n.sources.threshold, random))
+		n.z = sealed.Seal(n.sources.threshold.OneSided(random))
 	}
 	if !n.answer.Valid() {
 		n.answer = sealed.Seal(n.sources.answer.Sample(random))
 	}
-	comparison = oneSided(n.sources.comparison, random)
+	comparison = n.sources.comparison.OneSided(random)
 	return comparison, random.Err()
-}
-
-// oneSided draws discrete Laplace noise given that it is not negative, which is geometric. How often it draws depends
-// on the noise alone.
-func oneSided(d noise.Distribution, random *noise.Reader) int64 {
-	for {
-		if n := d.Sample(random); n >= 0 || random.Err() != nil {
-			return n
-		}
-	}
 }
 
 // hard reports whether gap + y ≥ threshold + z, in integers that cannot overflow.
 func (n *instance) hard(gap, y int64) bool {
-	return addNoise(gap, y) >= addNoise(n.above, sealed.Open(n.z))
+	return noise.Add(gap, y) >= noise.Add(n.above, sealed.Open(n.z))
 }
 
 // take returns the noise of a hard answer, once.
 func (n *instance) take() int64 {
-	noise := sealed.Open(n.answer)
+	drawn := sealed.Open(n.answer)
 	n.answer = privacy.Sensitive[int64]{}
-	return noise
+	return drawn
 }
 
 // forget ends the instance.
@@ -90,13 +80,5 @@ func (n *instance) observe(q Query, guess int64, truth privacy.Sensitive[[]int64
 	if !n.hard(gap, comparison) {
 		return false, 0
 	}
-	return true, addNoise(sum, n.take())
-}
-
-// addNoise returns a + noise, cut at ±maxNoisy; a is in [0, maxCount].
-func addNoise(a, noise int64) int64 {
-	if noise >= maxNoisy {
-		return maxNoisy
-	}
-	return min(max(a+noise, -maxNoisy), maxNoisy)
+	return true, noise.Add(sum, n.take())
 }

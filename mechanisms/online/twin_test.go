@@ -152,7 +152,7 @@ func TestSessionsEqualTheNaiveTwin(t *testing.T) {
 			s := small(false, accountant)
 			s.Restarts, s.Updates = 0, 40
 			p := planned(t, s, 1000)
-			session, twin := opened(t, p, skewed, seeded(stream), nil), newNaive(t, p, seeded(stream))
+			session, twin := opened(t, p, skewed, seeded(stream), keep), newNaive(t, p, seeded(stream))
 			random := weak.New(generator(stream + 100))
 			for i := range 150 {
 				q := randomQuery(t, 8, random)

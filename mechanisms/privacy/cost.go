@@ -68,8 +68,19 @@ func Percent(share float64, digits int) string {
 
 // Plus returns c + d, and where that is more than can be written the most that can, which no account pays: the ρ of an
 // ε in the thousands is that by itself.
-func (c Cost) Plus(d Cost) Cost {
-	return Cost{Epsilon{add(c.Epsilon.micro, d.Epsilon.micro)}, Rho{add(c.Rho.pico, d.Rho.pico)}, Delta{add(c.Delta.atto, d.Delta.atto)}}
+func (c Cost) Plus(d Cost) Cost { return c.with(d, add) }
+
+// Less returns c − d in every unit, and never below zero.
+func (c Cost) Less(d Cost) Cost { return c.with(d, func(a, b int64) int64 { return max(0, a-b) }) }
+
+// Least is the lesser of two costs in every unit.
+func (c Cost) Least(d Cost) Cost { return c.with(d, func(a, b int64) int64 { return min(a, b) }) }
+
+// Most is the larger of two costs in every unit.
+func (c Cost) Most(d Cost) Cost { return c.with(d, func(a, b int64) int64 { return max(a, b) }) }
+
+func (c Cost) with(d Cost, of func(a, b int64) int64) Cost {
+	return Cost{Epsilon{of(c.Epsilon.micro, d.Epsilon.micro)}, Rho{of(c.Rho.pico, d.Rho.pico)}, Delta{of(c.Delta.atto, d.Delta.atto)}}
 }
 
 // Fits reports whether c is at most limit in every unit.

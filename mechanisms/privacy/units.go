@@ -67,14 +67,8 @@ func (e Epsilon) Rho() Rho {
 
 // ParseEpsilon reads a decimal number of at most six places, greater than zero and at most 1e6.
 func ParseEpsilon(s string) (Epsilon, error) {
-	n, err := units(s, 6)
-	if err != nil {
-		return Epsilon{}, fmt.Errorf("epsilon %w", err)
-	}
-	if n <= 0 || n > 1e12 {
-		return Epsilon{}, fmt.Errorf("epsilon is %s, must be greater than 0 and at most 1000000", s)
-	}
-	return Epsilon{n}, nil
+	n, err := atMostMillion("epsilon", s, 6, 1e12)
+	return Epsilon{n}, err
 }
 
 // ParseDelta reads a decimal number, possibly with an exponent, of at most eighteen places, at least zero and below
@@ -92,14 +86,19 @@ func ParseDelta(s string) (Delta, error) {
 
 // ParseRho reads a decimal number of at most twelve places, greater than zero and at most 1e6.
 func ParseRho(s string) (Rho, error) {
-	n, err := units(s, 12)
+	n, err := atMostMillion("rho", s, 12, 1e18)
+	return Rho{n}, err
+}
+
+func atMostMillion(name, s string, places int, most int64) (int64, error) {
+	n, err := units(s, places)
 	if err != nil {
-		return Rho{}, fmt.Errorf("rho %w", err)
+		return 0, fmt.Errorf("%s %w", name, err)
 	}
-	if n <= 0 || n > 1e18 {
-		return Rho{}, fmt.Errorf("rho is %s, must be greater than 0 and at most 1000000", s)
+	if n <= 0 || n > most {
+		return 0, fmt.Errorf("%s is %s, must be greater than 0 and at most 1000000", name, s)
 	}
-	return Rho{n}, nil
+	return n, nil
 }
 
 // units reads a plain decimal (with optional exponent of at most two digits) as a whole number of 10^-places.

@@ -51,7 +51,7 @@ func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.C
 	case c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne:
 		return Mechanism{}, fmt.Errorf("neighbors is %d, must be add-remove or replace-one", c.Neighbors)
 	}
-	m := Mechanism{cells: cells, den: 1, rows: c.Rows, neighbors: c.Neighbors, rule: selection.PermuteAndFlip}
+	m := Mechanism{cells: cells, den: 1, rows: c.Rows, neighbors: c.Neighbors, rule: selection.RuleFor(cost)}
 	for _, q := range quantiles {
 		if q.den == 0 {
 			return Mechanism{}, errors.New("quantile was not made by NewQuantile")
@@ -68,9 +68,6 @@ func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.C
 	m.nums = slices.Compact(m.nums)
 	for _, num := range asked {
 		m.order = append(m.order, sort.Search(len(m.nums), func(i int) bool { return m.nums[i] >= num }))
-	}
-	if cost.Rho.Pico() != 0 {
-		m.rule = selection.Exponential
 	}
 	m.levels, m.fine = bits.Len(uint(len(m.nums))), 1
 	for m.levels > 1 && m.fine*2*cells <= maxPlaces {

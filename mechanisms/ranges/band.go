@@ -130,20 +130,6 @@ func (s *banded) Variance(spans []Span) float64 {
 	return l * l
 }
 
-// LinearVariance returns the variance of the reading of Σ query[i]·x[i]: |B⁻¹'·query|², by substitution from the end.
-func (s *banded) LinearVariance(query []float64) float64 {
-	u, sum := make([]float64, s.cells), 0.0
-	for t := s.cells - 1; t >= 0; t-- {
-		rest := query[t]
-		for k := 1; k < min(len(s.q), s.cells-t); k++ {
-			rest -= float64(s.q[k]) * u[t+k]
-		}
-		u[t] = rest / float64(s.q[0])
-		sum += u[t] * u[t]
-	}
-	return sum
-}
-
 // Terms returns that reading as a sum of one term an observation.
 func (s *banded) Terms(spans []Span) []noise.Term { return eachOnce(s.weights(spans)) }
 
@@ -158,19 +144,4 @@ func (s *banded) MeanVariance(workload Workload) float64 {
 		sum += all * all
 	}
 	return workload.mean(s.cells, squares, sum)
-}
-
-// gramTimes returns B'B·x.
-func (s *banded) gramTimes(x []float64) []float64 {
-	product := make([]float64, s.cells)
-	for t := range x {
-		y := 0.0
-		for k := range min(len(s.q), t+1) {
-			y += float64(s.q[k]) * x[t-k]
-		}
-		for k := range min(len(s.q), t+1) {
-			product[t-k] += float64(s.q[k]) * y
-		}
-	}
-	return product
 }

@@ -216,20 +216,3 @@ func (t *closedTree) MeanVariance(workload Workload) float64 {
 	}
 	return workload.mean(t.cells, squares, t.LinearVariance(each))
 }
-
-// gramTimes returns B'B·x.
-func (t *closedTree) gramTimes(x []float64) []float64 {
-	product := make([]float64, t.cells)
-	for _, b := range t.blocks {
-		for end := b; end <= t.cells; end += b {
-			sum := 0.0
-			for _, v := range x[end-b : end] {
-				sum += v
-			}
-			for i := end - b; i < end; i++ {
-				product[i] += sum
-			}
-		}
-	}
-	return product
-}

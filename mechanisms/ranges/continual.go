@@ -2,7 +2,8 @@ package ranges
 
 import (
 	"math"
-	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 )
 
 // Continual is a strategy over cells that come one after the other, such as days: each observation is of cells up to
@@ -53,9 +54,13 @@ func ChooseContinual(cells int, norm Norm) Description {
 		}
 		return Description{Kind: KindContinualRoot, Cells: cells, Radices: []int{min(max(band, 32), cells, MaxBand)}, Bits: continualBits}
 	}
-	if d, ok := continualTrees.Load(cells); ok {
-		return d.(Description)
-	}
+	return continualTrees.Of(cells, 1, func() Description { return continualTree(cells) })
+}
+
+// continualTrees remembers what was chosen, by cells.
+var continualTrees = remembered.Map[int, Description]{Most: remembered.Small}
+
+func continualTree(cells int) Description {
 	best, least := Description{}, math.Inf(1)
 	consider := func(radices ...int) {
 		d := Description{Kind: KindContinualTree, Cells: cells, Radices: radices}
@@ -75,12 +80,8 @@ func ChooseContinual(cells int, norm Norm) Description {
 			}
 		}
 	}
-	continualTrees.Store(cells, best)
 	return best
 }
-
-// continualTrees remembers what was chosen, by cells.
-var continualTrees sync.Map
 
 // continualTimes is the number of moments at which the error of a candidate is looked at, fewer where there are many
 // cells.

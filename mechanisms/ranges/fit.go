@@ -15,11 +15,6 @@ func (t Tree) Fit(observations []int64) []float64 {
 	for i, y := range observations {
 		z[i] = float64(y)
 	}
-	return t.fit(z)
-}
-
-// fit is Fit in place.
-func (t *Tree) fit(z []float64) []float64 {
 	bottom := t.levels[len(t.levels)-1]
 	for i := bottom.offset; i < len(z); i++ {
 		z[i] *= bottom.full.own
@@ -31,21 +26,6 @@ func (t *Tree) fit(z []float64) []float64 {
 		t.down(l, z)
 	}
 	return z[bottom.offset:]
-}
-
-// LinearVariance returns the variance of the least-squares reading of Σ query[i]·x[i], in units of the noise's. Noise
-// B'y = query is read as (B'B)⁻¹·query, and noise of the leaves alone can be that.
-func (t Tree) LinearVariance(query []float64) float64 {
-	z := make([]float64, t.Nodes())
-	bottom := t.levels[len(t.levels)-1]
-	for i, q := range query {
-		z[bottom.offset+i] = q / float64(bottom.weight)
-	}
-	variance := 0.0
-	for i, x := range t.fit(z) {
-		variance += query[i] * x
-	}
-	return variance
 }
 
 // below returns the observations of the children of a node.

@@ -112,7 +112,7 @@ func TestOptimise(t *testing.T) {
 				t.Fatal(c.name, err)
 			}
 			identity, again := 0.0, 0.0
-			linear := s.(interface{ LinearVariance([]float64) float64 })
+			linear := s.(*matrix)
 			for _, q := range c.queries {
 				identity += length(q) * length(q) / float64(len(c.queries))
 				again += linear.LinearVariance(q) * continuous(norm)(s.Sensitivity(privacy.AddRemove)) / float64(len(c.queries))

@@ -16,9 +16,9 @@ type descent struct {
 }
 
 const (
-	remembered = 20   // moves
-	patience   = 12   // moves without progress
-	progress   = 1e-8 // of the value
+	keptMoves = 20   // remembered
+	patience  = 12   // moves without progress
+	progress  = 1e-8 // of the value
 )
 
 // minimise improves Θ, given as x row by row, and returns the objective there.
@@ -96,7 +96,7 @@ func (d *descent) forget() { d.steps, d.changes = nil, nil }
 // remember keeps the move from before to the present z.
 func (d *descent) remember(before, slope []float64) {
 	step, change := make([]float64, len(d.z)), make([]float64, len(d.z))
-	if len(d.steps) == remembered {
+	if len(d.steps) == keptMoves {
 		step, change = d.steps[0], d.changes[0]
 		d.steps, d.changes = d.steps[1:], d.changes[1:]
 	}

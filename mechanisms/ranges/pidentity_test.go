@@ -138,9 +138,6 @@ func TestPIdentityAgainstDenseLeastSquares(t *testing.T) {
 		if got := s.Variance(spans) * scale; math.Abs(got-variance) > 1e-8*(1+variance) {
 			t.Fatalf("%v: variance %g, dense %g", spans, got, variance)
 		}
-		if got := s.LinearVariance(indicator(s.cells, spans)) * scale; math.Abs(got-variance) > 1e-8*(1+variance) {
-			t.Fatalf("%v: variance %g, dense %g", spans, got, variance)
-		}
 		for i, w := range s.weights(wanted.RawVector().Data) {
 			if math.Abs(w*pIdentityScale-weights.AtVec(i)) > 1e-8 {
 				t.Fatalf("%v: weight %d is %g, dense %g", spans, i, w*pIdentityScale, weights.AtVec(i))

@@ -141,12 +141,6 @@ func (s *pIdentity) Variance(spans []Span) float64 {
 	return variance
 }
 
-// LinearVariance returns the variance of the reading of Σ query[i]·x[i].
-func (s *pIdentity) LinearVariance(query []float64) float64 {
-	l := length(s.weights(query))
-	return l * l
-}
-
 // Terms returns the reading of the sum of the cells in spans as a sum of one term an observation.
 func (s *pIdentity) Terms(spans []Span) []noise.Term {
 	wanted := indicator(s.cells, spans)

@@ -3,7 +3,8 @@ package ranges
 import (
 	"errors"
 	"fmt"
-	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
 )
 
 // Kind names a family of strategies.
@@ -75,7 +76,7 @@ func Open(d Description) (Strategy, error) {
 		if d.Version != 1 {
 			return nil, fmt.Errorf("version of strategy %s is %d, must be 1", d.Kind, d.Version)
 		}
-		return opened.get(convolutionKey{d.Kind, d.Cells, d.Bits})
+		return known(opened.Try(convolutionKey{d.Kind, d.Cells, d.Bits}, d.Cells, func() (*convolution, error) { return newConvolution(d.Kind, d.Cells, d.Bits) }))
 	case KindPIdentity:
 		return known(pIdentityOf(d.Cells, d.Version))
 	case KindMatrix:
@@ -101,39 +102,12 @@ func known[S Strategy](s S, err error) (Strategy, error) {
 	return s, nil
 }
 
-// opened remembers convolutions.
-var opened convolutions
+// opened remembers convolutions by the number of their cells, each of which takes some 150 bytes.
+var opened = remembered.Map[convolutionKey, *convolution]{Most: 1 << 18}
 
 type convolutionKey struct {
 	kind        Kind
 	cells, bits int
-}
-
-type convolutions struct {
-	mu    sync.Mutex
-	known map[convolutionKey]*convolution
-	cells int // of all that are known
-}
-
-// maxRemembered bounds the cells of remembered strategies, each of which takes some 150 bytes; beyond it they are
-// forgotten, all at once.
-const maxRemembered = 1 << 18
-
-func (c *convolutions) get(key convolutionKey) (Strategy, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s, ok := c.known[key]; ok {
-		return s, nil
-	}
-	s, err := newConvolution(key.kind, key.cells, key.bits)
-	if err != nil {
-		return nil, err
-	}
-	if c.cells += key.cells; c.known == nil || c.cells > maxRemembered {
-		c.known, c.cells = map[convolutionKey]*convolution{}, key.cells
-	}
-	c.known[key] = s
-	return s, nil
 }
 
 // Check refuses fields that the kind does not use: they would make two names of one strategy.

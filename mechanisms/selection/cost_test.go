@@ -47,8 +47,8 @@ func TestCosts(t *testing.T) {
 // on every bin, in columns that overlap they are Gumbel under zCDP.
 func TestChoosers(t *testing.T) {
 	bins, overlapping := mustOf(Counts(4096))(t), mustOf(Columns(4096))(t)
-	if a, b := mustOf(Choose(bins, one, epsilon(1e6)))(t), mustOf(Choose(bins, one, rho(1e12)))(t); a.Rule() != PermuteAndFlip || b.Rule() != Exponential {
-		t.Errorf("chose %v and %v", a.Rule(), b.Rule())
+	if a, b := RuleFor(epsilon(1e6)), RuleFor(rho(1e12)); a != PermuteAndFlip || b != Exponential {
+		t.Errorf("chose %v and %v", a, b)
 	}
 	for _, c := range []struct {
 		k      int

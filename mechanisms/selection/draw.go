@@ -14,7 +14,7 @@ import (
 // candidate; permute-and-flip, at most one per candidate.
 func Draw(rule Rule, losses []uint64, rate Rate, random *noise.Reader) (int, error) {
 	if rate.den == 0 {
-		return 0, errors.New("rate was not made by NewRate")
+		return 0, errors.New("rate was not made by a Strength")
 	}
 	if len(losses) < 1 || len(losses) > MaxCandidates {
 		return 0, fmt.Errorf("candidates is %d, must be from 1 to %d", len(losses), MaxCandidates)

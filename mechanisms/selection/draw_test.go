@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -82,26 +80,6 @@ func TestPeelingIsRepeatedDrawing(t *testing.T) {
 			}
 			return (chosen[0]*5+chosen[1])*5 + chosen[2]
 		})
-	}
-}
-
-// TestExpBounds: the bounds hold the value that 200 more digits give, and are tight.
-func TestExpBounds(t *testing.T) {
-	source := rand.New(rand.NewPCG(1, 2))
-	for range 3000 {
-		x := big.NewRat(source.Int64N(1<<uint(1+source.IntN(40))), 1+source.Int64N(1<<uint(1+source.IntN(40))))
-		digits := uint(32 + source.IntN(200))
-		low, high := expBounds(x, digits)
-		fineLow, fineHigh := expBounds(x, digits+200)
-		scaled := func(n *big.Int) *big.Int { return new(big.Int).Lsh(n, 200) }
-		if scaled(low).Cmp(fineLow) > 0 || scaled(high).Cmp(fineHigh) < 0 || new(big.Int).Sub(high, low).Cmp(big.NewInt(6)) > 0 {
-			t.Fatalf("exp(−%v) with %d digits: [%v, %v]", x, digits, low, high)
-		}
-		f, _ := x.Float64()
-		value, _ := new(big.Float).SetMantExp(new(big.Float).SetInt(fineLow), -int(digits+200)).Float64()
-		if math.Abs(value-math.Exp(-f)) > 1e-12 {
-			t.Fatalf("exp(−%v) = %v, math has %v", x, value, math.Exp(-f))
-		}
 	}
 }
 

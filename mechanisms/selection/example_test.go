@@ -16,7 +16,7 @@ func Example() {
 		panic(err)
 	}
 	child := privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}
-	m, err := selection.Choose(scores, child, privacy.Cost{Epsilon: privacy.MicroEpsilon(500_000)})
+	m, err := selection.New(selection.PermuteAndFlip, scores, child, privacy.Cost{Epsilon: privacy.MicroEpsilon(500_000)})
 	if err != nil {
 		panic(err)
 	}
@@ -24,8 +24,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(m.Rule(), []string{"apple", "orange", "banana"}[chosen.Value()])
-	// Output: permute-and-flip orange
+	fmt.Println([]string{"apple", "orange", "banana"}[chosen.Value()])
+	// Output: orange
 }
 
 // The price with the largest revenue, from bids of 1, 2, … dollars.
@@ -40,7 +40,7 @@ func ExampleTails() {
 	if err != nil {
 		panic(err)
 	}
-	m, err := selection.Choose(scores, bidder, privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)})
+	m, err := selection.New(selection.PermuteAndFlip, scores, bidder, privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)})
 	if err != nil {
 		panic(err)
 	}

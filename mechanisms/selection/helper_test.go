@@ -2,6 +2,7 @@ package selection
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/big"
@@ -172,3 +173,11 @@ func ceilDiv(a *big.Int, b int64) int64 {
 
 // Rate returns the rate of each draw; that of Bins is not valid.
 func (t Top) Rate() Rate { return t.rate }
+
+// NewRate checks num/den.
+func NewRate(num, den int64) (Rate, error) {
+	if num <= 0 || den <= 0 {
+		return Rate{}, fmt.Errorf("rate is %d/%d, must have a numerator and a denominator greater than 0", num, den)
+	}
+	return reduced(uint64(num), uint64(den)), nil
+}

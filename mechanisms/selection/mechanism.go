@@ -49,18 +49,15 @@ func New(rule Rule, scores Scores, c privacy.Contribution, cost privacy.Cost) (M
 	return Mechanism{scores, rule, s.rate(spread)}, nil
 }
 
-// Choose returns the rule with the least expected loss at the cost: permute-and-flip for an ε, which is never worse
-// than the exponential mechanism at the same ε (McKenna and Sheldon 2020), the exponential mechanism for a ρ, which
-// buys it twice the ε.
-func Choose(scores Scores, c privacy.Contribution, cost privacy.Cost) (Mechanism, error) {
+// RuleFor returns the rule with the least expected loss at a cost: permute-and-flip for an ε, which is never worse than
+// the exponential mechanism at the same ε (McKenna and Sheldon 2020), the exponential mechanism for a ρ, which buys it
+// twice the ε.
+func RuleFor(cost privacy.Cost) Rule {
 	if cost.Rho.Pico() != 0 {
-		return New(Exponential, scores, c, cost)
+		return Exponential
 	}
-	return New(PermuteAndFlip, scores, c, cost)
+	return PermuteAndFlip
 }
-
-// Rule returns the rule.
-func (m Mechanism) Rule() Rule { return m.rule }
 
 var errNotMade = errors.New("selection was not made by a constructor")
 

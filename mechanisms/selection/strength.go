@@ -68,14 +68,6 @@ func strengthOf(cost privacy.Cost, draws, divisor int64) (Strength, error) {
 // zero value is invalid.
 type Rate struct{ num, den uint64 }
 
-// NewRate checks num/den.
-func NewRate(num, den int64) (Rate, error) {
-	if num <= 0 || den <= 0 {
-		return Rate{}, fmt.Errorf("rate is %d/%d, must have a numerator and a denominator greater than 0", num, den)
-	}
-	return reduced(uint64(num), uint64(den)), nil
-}
-
 // Float returns the rate for expected errors only.
 func (r Rate) Float() float64 { return float64(r.num) / float64(r.den) }
 

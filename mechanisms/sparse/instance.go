@@ -150,14 +150,8 @@ func (i *Instance) Ask(query privacy.Sensitive[int64], threshold int64) (privacy
 	return sealed.Release(true), nil
 }
 
-// draw draws discrete Laplace noise given that it is not negative, which is geometric.
-func draw(d noise.Distribution, random *noise.Reader) int64 {
-	for {
-		if n := d.Sample(random); n >= 0 || random.Err() != nil {
-			return cut(n)
-		}
-	}
-}
+// draw draws noise of one side.
+func draw(d noise.Distribution, random *noise.Reader) int64 { return cut(d.OneSided(random)) }
 
 // cut brings no two numbers further apart, and keeps their order.
 func cut(n int64) int64 { return min(max(n, -most), most) }

@@ -2,7 +2,6 @@ package synthetic_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -26,8 +25,8 @@ func Example() {
 	}
 	cost := privacy.Cost{Rho: privacy.PicoRho(100_000_000_000)}
 	person := privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}
-	const guess = 1000 // of the number of rows; it is measured, this only sets the rounds
-	mwem, err := synthetic.NewWeights(queries, 0, synthetic.Rounds(guess, cost), person, cost)
+	const guess = 1000 // of the number of rows
+	mwem, err := synthetic.NewWeights(queries, guess, synthetic.Rounds(guess, cost), person, cost)
 	if err != nil {
 		panic(err)
 	}
@@ -37,7 +36,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("about", math.Round(fitted.Value().Total/100)*100, "rows")
+	fmt.Println("about", fitted.Value().Total, "rows")
 	rows, err := synthetic.Rows(fitted, 12, fixed)
 	if err != nil {
 		panic(err)

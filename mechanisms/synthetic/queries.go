@@ -88,15 +88,6 @@ func (q Queries) kept(cells []int64) []int64 {
 	return kept
 }
 
-// rows is the answer, as truth's are, of the query that counts every cell.
-func (q Queries) rows(cells []int64) int64 {
-	sum := int64(0)
-	for _, c := range q.kept(cells) {
-		sum += c
-	}
-	return min(sum, maxAnswer)
-}
-
 func (q Queries) answers(cells, into []float64) []float64 {
 	for i := range q.members {
 		into[i] = q.answer(i, cells)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
@@ -52,43 +51,27 @@ func (s Small) calibrated(n Total, c privacy.Contribution, cost privacy.Cost) (S
 	if n < 1 || n > maxRows {
 		return Small{}, fmt.Errorf("total is %d, must be from 1 to %d", n, int64(maxRows))
 	}
-	s.total, s.rule = int64(n), selection.PermuteAndFlip
-	if cost.Rho.Pico() != 0 {
-		s.rule = selection.Exponential
-	}
+	s.total = int64(n)
 	var err error
-	s.rate, err = chooser(c, cost, s.rows)
+	s.rule, s.rate, err = chooser(c, cost, s.rows)
 	return s, err
 }
 
-// chooser returns the rate at which scores that a unit moves by c.Rows·unit cost so much: ε over twice that.
-func chooser(c privacy.Contribution, cost privacy.Cost, unit int64) (selection.Rate, error) {
+// chooser returns the rule of a cost, and the rate at which scores that a unit moves by c.Rows·unit cost so much: ε over
+// twice that.
+func chooser(c privacy.Contribution, cost privacy.Cost, unit int64) (rule selection.Rule, rate selection.Rate, err error) {
 	if c.Rows < 1 || c.Rows > 1<<22 {
-		return selection.Rate{}, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, 1<<22)
+		return 0, rate, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, 1<<22)
 	}
 	if c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne {
-		return selection.Rate{}, fmt.Errorf("neighbor relation is %d, must be add-remove or replace-one", c.Neighbors)
+		return 0, rate, fmt.Errorf("neighbor relation is %d, must be add-remove or replace-one", c.Neighbors)
 	}
-	nano, err := strength(cost)
-	if err != nil {
-		return selection.Rate{}, err
+	rule = selection.RuleFor(cost)
+	strength, err := selection.Calibrate(rule, 1, cost)
+	if err == nil {
+		rate, err = strength.Rate(2 * c.Rows * unit)
 	}
-	return selection.NewRate(nano, 2*c.Rows*unit*1_000_000_000)
-}
-
-// strength returns ε in nano-units: that of the cost, or √(8ρ) rounded down.
-func strength(cost privacy.Cost) (int64, error) {
-	e, r := cost.Epsilon.Micro(), cost.Rho.Pico()
-	switch {
-	case cost.Delta.Atto() != 0:
-		return 0, fmt.Errorf("delta of the cost is %s, must be 0", cost.Delta)
-	case e < 0 || r < 0 || (e == 0) == (r == 0) || e > 1e12 || r > 1e17:
-		return 0, fmt.Errorf("cost is epsilon %s and rho %s, must name one of them, greater than 0 and not above 1000000 or 100000", cost.Epsilon, cost.Rho)
-	case e > 0:
-		return e * 1000, nil
-	}
-	square := new(big.Int).Mul(big.NewInt(r), big.NewInt(8_000_000))
-	return square.Sqrt(square).Int64(), nil
+	return rule, rate, err
 }
 
 var errNotMade = errors.New("mechanism was not made by its constructor")

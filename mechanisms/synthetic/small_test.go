@@ -242,14 +242,14 @@ func TestSmallRefuses(t *testing.T) {
 	q := predicates(t, 4, 3, rand.New(seeded(8)))
 	big := predicates(t, 64, 3, rand.New(seeded(8)))
 	for want, f := range map[string]func() error{
-		"rows of the small database is 0, must be from 1 to 64":                                              func() error { _, err := NewSmall(q, 0, 1, oneRow, epsilon(1)); return err },
-		"candidates are more than 1048576: 5 rows of 64 cells":                                               func() error { _, err := NewSmall(big, 5, 1, oneRow, epsilon(1)); return err },
-		"candidates are more than 1048576: 64 rows of 64 cells":                                              func() error { _, err := NewSmall(big, 64, 1, oneRow, epsilon(1)); return err },
-		"total is 0, must be from 1 to 1099511627776":                                                        func() error { _, err := NewSmall(q, 1, 0, oneRow, epsilon(1)); return err },
-		"rows of a unit is 0, must be from 1 to 4194304":                                                     func() error { _, err := NewSmall(q, 1, 1, privacy.Contribution{}, epsilon(1)); return err },
-		"neighbor relation is 0, must be add-remove or replace-one":                                          func() error { _, err := NewSmall(q, 1, 1, privacy.Contribution{Rows: 1}, epsilon(1)); return err },
-		"cost is epsilon 0 and rho 0, must name one of them, greater than 0 and not above 1000000 or 100000": func() error { _, err := NewSmall(q, 1, 1, oneRow, epsilon(0)); return err },
-		"delta of the cost is 1e-18, must be 0": func() error {
+		"rows of the small database is 0, must be from 1 to 64":                            func() error { _, err := NewSmall(q, 0, 1, oneRow, epsilon(1)); return err },
+		"candidates are more than 1048576: 5 rows of 64 cells":                             func() error { _, err := NewSmall(big, 5, 1, oneRow, epsilon(1)); return err },
+		"candidates are more than 1048576: 64 rows of 64 cells":                            func() error { _, err := NewSmall(big, 64, 1, oneRow, epsilon(1)); return err },
+		"total is 0, must be from 1 to 1099511627776":                                      func() error { _, err := NewSmall(q, 1, 0, oneRow, epsilon(1)); return err },
+		"rows of a unit is 0, must be from 1 to 4194304":                                   func() error { _, err := NewSmall(q, 1, 1, privacy.Contribution{}, epsilon(1)); return err },
+		"neighbor relation is 0, must be add-remove or replace-one":                        func() error { _, err := NewSmall(q, 1, 1, privacy.Contribution{Rows: 1}, epsilon(1)); return err },
+		"cost is ε 0 and ρ 0, must be greater than 0 in one of the two and 0 in the other": func() error { _, err := NewSmall(q, 1, 1, oneRow, epsilon(0)); return err },
+		"delta of the cost is 1e-18, must be 0: a selection has none": func() error {
 			c := epsilon(1)
 			c.Delta = privacy.AttoDelta(1)
 			_, err := NewSmall(q, 1, 1, oneRow, c)
@@ -302,7 +302,7 @@ func TestChoiceTakesWhatItCosts(t *testing.T) {
 		for _, unit := range []int64{1, 5} {
 			c := privacy.Contribution{Rows: rows, Neighbors: privacy.ReplaceOne}
 			for paid, cost := range map[float64]privacy.Cost{.7: epsilon(.7), 2: rho(.5)} {
-				rate, err := chooser(c, cost, unit)
+				_, rate, err := chooser(c, cost, unit)
 				if err != nil {
 					t.Fatal(err)
 				}

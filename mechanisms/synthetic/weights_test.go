@@ -129,7 +129,7 @@ func TestQueriesBothWays(t *testing.T) {
 	}
 }
 
-// TestAuditWeights: ε = 1, the count measured and public, and ρ = 0.02, which at the audit's δ = 0.01 is below (1,
+// TestAuditWeights: ε = 1 in one round and in two, and ρ = 0.02, which at the audit's δ = 0.01 is below (1,
 // 0.01). And three planted faults: the true number of rows as the public one, noise for one row a unit where there are
 // three or twenty.
 func TestAuditWeights(t *testing.T) {
@@ -157,10 +157,9 @@ func TestAuditWeights(t *testing.T) {
 		w     Weights
 		judge func(Database) float64
 	}{
-		"public total, cell":    {weights(t, q, 20, 1, epsilon(1)), first},
-		"measured total, cell":  {weights(t, q, 0, 2, epsilon(1)), first},
-		"measured total, total": {weights(t, q, 0, 2, epsilon(1)), total},
-		"zcdp, cell":            {weights(t, q, 20, 1, rho(.02)), first},
+		"one round, cell":  {weights(t, q, 20, 1, epsilon(1)), first},
+		"two rounds, cell": {weights(t, q, 20, 2, epsilon(1)), first},
+		"zcdp, cell":       {weights(t, q, 20, 1, rho(.02)), first},
 	} {
 		delta := 0.
 		if c.w.measuring.Rho.Pico() != 0 {
@@ -230,7 +229,7 @@ func figures(t testing.TB, shape []float64, rows, rounds int, cost privacy.Cost,
 			truth[i] = int64(math.Round(p * float64(rows)))
 			flat[i] = float64(rows) / float64(cells)
 		}
-		d, err := weights(t, q, 0, rounds, cost).Release(privacy.Seal(truth), source)
+		d, err := weights(t, q, Total(rows), rounds, cost).Release(privacy.Seal(truth), source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,12 +331,12 @@ func TestRows(t *testing.T) {
 func TestWeightsRefuses(t *testing.T) {
 	q := predicates(t, 4, 3, rand.New(seeded(26)))
 	for want, f := range map[string]func() error{
-		"total is -1, must be from 0 (measured) to 1099511627776": func() error { _, err := NewWeights(q, -1, 1, oneRow, epsilon(1)); return err },
-		"number of rounds is 0, must be from 1 to 4096":           func() error { _, err := NewWeights(q, 1, 0, oneRow, epsilon(1)); return err },
-		"cost is ε 0.000001, too little for 1 rounds":             func() error { _, err := NewWeights(q, 1, 1, oneRow, epsilon(1e-6)); return err },
-		"rows of a unit is 0, must be from 1 to 4194304":          func() error { _, err := NewWeights(q, 1, 1, privacy.Contribution{}, epsilon(1)); return err },
-		"queries were not made by NewQueries":                     func() error { _, err := NewWeights(Queries{}, 1, 1, oneRow, epsilon(1)); return err },
-		"mechanism was not made by its constructor":               func() error { _, err := Weights{}.Release(privacy.Seal([]int64{1}), seeded(0)); return err },
+		"total is 0, must be from 1 to 1099511627776":    func() error { _, err := NewWeights(q, 0, 1, oneRow, epsilon(1)); return err },
+		"number of rounds is 0, must be from 1 to 4096":  func() error { _, err := NewWeights(q, 1, 0, oneRow, epsilon(1)); return err },
+		"cost is ε 0.000001, too little for 1 rounds":    func() error { _, err := NewWeights(q, 1, 1, oneRow, epsilon(1e-6)); return err },
+		"rows of a unit is 0, must be from 1 to 4194304": func() error { _, err := NewWeights(q, 1, 1, privacy.Contribution{}, epsilon(1)); return err },
+		"queries were not made by NewQueries":            func() error { _, err := NewWeights(Queries{}, 1, 1, oneRow, epsilon(1)); return err },
+		"mechanism was not made by its constructor":      func() error { _, err := Weights{}.Release(privacy.Seal([]int64{1}), seeded(0)); return err },
 		"noise: the source of randomness failed: broken": func() error {
 			_, err := weights(t, q, 1, 1, rho(1)).Release(privacy.Seal([]int64{1}), iotest.ErrReader(errors.New("broken")))
 			return err

@@ -57,7 +57,7 @@ func (p *Plan) Charge() accounting.Charge {
 	if len(p.Inner) > 0 {
 		own := p.Cost
 		for _, in := range p.Inner {
-			c, own = c.Plus(in.Plan.Charge()), accounting.Less(own, in.Plan.Cost)
+			c, own = c.Plus(in.Plan.Charge()), own.Less(in.Plan.Cost)
 		}
 		return c.Plus(accounting.Price(own))
 	}

@@ -166,11 +166,7 @@ type Turn func(right func() bool) (bool, error)
 
 // Exchange authenticates the user of a start-up packet on that connection. Any message but the ones expected ends it.
 func (a *Passwords) Exchange(back *pgproto3.Backend, user string, binding scram.ChannelBinding, turn Turn) error {
-	back.Send(&pgproto3.AuthenticationSASL{AuthMechanisms: offered(binding)})
-	if err := back.Flush(); err != nil {
-		return ErrSilent
-	}
-	first, err := receiveSASL(back, pgproto3.AuthTypeSASL)
+	first, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: offered(binding)}, pgproto3.AuthTypeSASL)
 	if err != nil {
 		return err
 	}
@@ -193,11 +189,7 @@ func (a *Passwords) Exchange(back *pgproto3.Backend, user string, binding scram.
 	if err != nil || talk.AuthzID() != "" {
 		return rejected(user)
 	}
-	back.Send(&pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)})
-	if err := back.Flush(); err != nil {
-		return ErrSilent
-	}
-	second, err := receiveSASL(back, pgproto3.AuthTypeSASLContinue)
+	second, err := asked(back, &pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}, pgproto3.AuthTypeSASLContinue)
 	if err != nil {
 		return err
 	}
@@ -241,7 +233,12 @@ func offered(binding scram.ChannelBinding) []string {
 	return []string{mechanism}
 }
 
-func receiveSASL(back *pgproto3.Backend, kind uint32) (pgproto3.FrontendMessage, error) {
+// asked sends a message and returns the client's, of that kind.
+func asked(back *pgproto3.Backend, m pgproto3.BackendMessage, kind uint32) (pgproto3.FrontendMessage, error) {
+	back.Send(m)
+	if err := back.Flush(); err != nil {
+		return nil, ErrSilent
+	}
 	if err := back.SetAuthType(kind); err != nil {
 		return nil, err
 	}

@@ -65,11 +65,7 @@ func errUnreached(what string) error {
 // byLDAP asks for the password and binds the directory with it. Names that do not exist are bound too: that takes as
 // long.
 func byLDAP(ctx context.Context, back *pgproto3.Backend, c Claimant, u policy.User, known bool, d *directory, brake *Brake) error {
-	back.Send(&pgproto3.AuthenticationCleartextPassword{})
-	if err := back.Flush(); err != nil {
-		return ErrSilent
-	}
-	msg, err := receiveSASL(back, pgproto3.AuthTypeCleartextPassword)
+	msg, err := asked(back, &pgproto3.AuthenticationCleartextPassword{}, pgproto3.AuthTypeCleartextPassword)
 	if err != nil {
 		return err
 	}
