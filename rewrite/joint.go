@@ -210,7 +210,7 @@ func (c condition) among(list []condition) bool {
 
 // conditionsOf are those of a measure.
 func (w *composed) conditionsOf(m *plans.Measure) (list []condition) {
-	for _, p := range conjuncts(m.Where) {
+	for _, p := range predicate.Conjuncts(m.Where) {
 		v := writerOf(m, w.dialect, assumed{})
 		text := ""
 		if m.Table.Derived == nil {

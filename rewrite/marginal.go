@@ -205,7 +205,7 @@ func readBy(m *plans.Measure) map[*policy.Column]bool {
 	}
 	note(false, m.Grain...)
 	for _, p := range append([]predicate.Pred{m.Where}, m.Counters...) {
-		for _, part := range conjuncts(p) {
+		for _, part := range predicate.Conjuncts(p) {
 			columns, onGrid := predicate.Columns(part, nil)
 			note(!onGrid, columns...)
 		}

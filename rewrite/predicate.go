@@ -94,7 +94,7 @@ func (w *writer) inCells(p predicate.InCells) string {
 	}
 	n := w.use(p.Column)
 	var parts []string
-	if contains(p.Spans, d.Null) {
+	if predicate.Contains(p.Spans, d.Null) {
 		parts = append(parts, n+" IS NULL")
 	}
 	if len(p.Spans) > maxRanges {
@@ -300,8 +300,4 @@ func (w *writer) compareColumns(p predicate.Between) string {
 		return "false"
 	}
 	return w.operate(a, p.Op, b)
-}
-
-func contains(spans []mechanisms.Span, cell int) bool {
-	return cell >= 0 && slices.ContainsFunc(spans, func(s mechanisms.Span) bool { return s.From <= cell && cell < s.To })
 }

@@ -319,7 +319,7 @@ func (w *writer) onStored(p predicate.Pred) string {
 func (w *columns) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	d := c.Domain
 	var parts []string
-	if contains(spans, d.Null) {
+	if predicate.Contains(spans, d.Null) {
 		parts = append(parts, w.missing(c))
 		if c.Outside == policy.OutsideOther && d.Other < 0 && c.Type != policy.Bool {
 			parts = append(parts, w.declared(c, false))
@@ -328,7 +328,7 @@ func (w *columns) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	switch {
 	case c.Type == policy.Bool:
 		for cell, v := range d.Values {
-			if truth := w.raw(c); contains(spans, cell) {
+			if truth := w.raw(c); predicate.Contains(spans, cell) {
 				parts = append(parts, map[bool]string{true: truth, false: "(NOT " + truth + ")"}[v == "true"])
 			}
 		}
@@ -373,10 +373,10 @@ func (w *columns) betweenStored(c *policy.Column, a, b int) string {
 // of the rest.
 func (w *columns) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string {
 	d := c.Domain
-	others := contains(spans, d.Other)
+	others := predicate.Contains(spans, d.Other)
 	var list []string
 	for cell, v := range d.Values {
-		if contains(spans, cell) != others {
+		if predicate.Contains(spans, cell) != others {
 			list = append(list, v)
 		}
 	}

@@ -147,7 +147,7 @@ func (s *Query) conditionsApart() (parts []*Factor, ok bool) {
 		preds   []predicate.Pred
 	}
 	var groups []group
-	for _, q := range ConjunctsOf(s.Filter) {
+	for _, q := range predicate.Conjuncts(s.Filter) {
 		var at []int
 		columns, _ := predicate.Columns(q, nil)
 		for _, c := range columns {

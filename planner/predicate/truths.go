@@ -50,7 +50,7 @@ func Truths(list []Pred, most int) iter.Seq[[]bool] {
 			}
 			truths := make([]bool, len(own))
 			for i, p := range own {
-				truths[i] = evaluated(p, func(q Pred) bool { return r.holds(q.(atom), at) })
+				truths[i] = Evaluated(p, func(q Pred) bool { return r.holds(q.(atom), at) })
 			}
 			if !yield(truths) {
 				return

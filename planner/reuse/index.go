@@ -218,7 +218,7 @@ func (s *Views) put(h Holding, m *HeldMeasure) {
 	columns := ColumnsKey(m.Grain)
 	declared := DeclaredAs(s.table, m.Shared, m.Name)
 	s.aging = s.aging || declared != nil && declared.Refresh > 0
-	one := &View{HeldOn: HeldOn{h, m, declared}, Order: s.seen, columns: columns, inexact: inexactness(h.Spec), conjunct: linear.ConjunctsOf(m.Filter)}
+	one := &View{HeldOn: HeldOn{h, m, declared}, Order: s.seen, columns: columns, inexact: inexactness(h.Spec), conjunct: predicate.Conjuncts(m.Filter)}
 	if m.isPlain() && m.Cells > 1 {
 		bucketOf(s.wide, columns).add(one)
 		s.rents.add(one)
