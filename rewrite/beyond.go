@@ -111,7 +111,7 @@ func (w *composed) oneEnded(m *plans.Measure) *policy.Column {
 }
 
 func reachesOneEnd(d *policy.Domain, s mechanisms.Span) bool {
-	return s.To <= valued(d) && (s.From > 0) != (s.To < valued(d))
+	return s.To <= d.Valued() && (s.From > 0) != (s.To < d.Valued())
 }
 
 // lessPast writes such a count.

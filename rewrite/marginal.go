@@ -107,7 +107,7 @@ func valuesOf(c *policy.Column) uint64 {
 	if !width.IsInt64() {
 		return math.MaxUint64
 	}
-	return width.Uint64() + 1 + uint64(d.Size()-valued(d))
+	return width.Uint64() + 1 + uint64(d.Size()-d.Valued())
 }
 
 // marginals lists those of a table, the smallest first. Columns are put together in the order of their sizes, as many

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -175,7 +176,7 @@ func isNarrow(p predicate.Pred) bool {
 	case predicate.AllOf:
 		return slices.ContainsFunc(p, isNarrow)
 	case predicate.InCells:
-		return plans.CellsIn(p.Spans)*narrow < p.Column.Domain.Size()
+		return mechanisms.CellsIn(p.Spans)*narrow < p.Column.Domain.Size()
 	case predicate.Compare:
 		d := p.Column.Domain
 		below, ok := d.Cell(p.Value)

@@ -146,7 +146,7 @@ func leading(n numeric) (int32, int64) {
 	}
 	digits := decimalDigits(n.Coefficient)
 	exponent := digits - 1 - n.Scale // of the first decimal digit
-	w := floorDiv(exponent, 4)
+	w := FloorDiv(exponent, 4)
 	// The base-10000 digit at w holds the decimal digits with exponents 4w … 4w+3.
 	shift := n.Scale + 4*w
 	first := new(big.Int).Abs(n.Coefficient)
@@ -156,14 +156,6 @@ func leading(n numeric) (int32, int64) {
 		first.Mul(first, pow10(-shift))
 	}
 	return w, first.Int64()
-}
-
-func floorDiv(a, b int32) int32 {
-	q := a / b
-	if a%b != 0 && (a < 0) != (b < 0) {
-		q--
-	}
-	return q
 }
 
 // decimalDigits counts the digits of |c|, at least 1.
