@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -100,7 +101,7 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 	typed := make([]Expr, len(args))
 	for i, a := range args {
 		want := can.args[i]
-		if want == anyType || want == anyNonArray {
+		if polymorphic(want) {
 			want = a.Type()
 			if want == policy.Unknown {
 				want = policy.Text
@@ -124,7 +125,7 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 	}
 	if can.of.variadic {
 		typed = env.asText(typed)
-	} else if hasPolymorphic(can.of.args) {
+	} else if slices.ContainsFunc(can.of.args, polymorphic) {
 		for i, e := range typed {
 			text, err := env.Cast(e, policy.Text, -1)
 			if err != nil {
@@ -148,15 +149,8 @@ func swapped(b *body, can *candidate, args []Expr) (*body, []Expr) {
 	return bodies()[keyOf("+", []policy.Type{second, first})], []Expr{args[1], args[0]}
 }
 
-// hasPolymorphic reports whether a signature takes any type.
-func hasPolymorphic(args []policy.Type) bool {
-	for _, t := range args {
-		if t == anyType || t == anyNonArray {
-			return true
-		}
-	}
-	return false
-}
+// polymorphic tells the types of a signature that any type will do for.
+func polymorphic(t policy.Type) bool { return t == anyType || t == anyNonArray }
 
 // asText turns arguments into their text form, as output functions write it for the session.
 func (env Env) asText(args []Expr) []Expr {

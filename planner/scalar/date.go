@@ -49,8 +49,8 @@ func addDays(v policy.Date, n int64) (policy.Value, error) { return valued(check
 
 // elapsed is the difference of two timestamps in days and time.
 func elapsed(a, b int64) (policy.Value, error) {
-	micros := a - b
-	if (b > 0) != (micros < a) && b != 0 {
+	micros, ok := subInt64(a, b)
+	if !ok {
 		return nil, errInterval
 	}
 	return justifyHours(interval{Micros: micros})
