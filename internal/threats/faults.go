@@ -463,7 +463,7 @@ var Faults = []Fault{
 	{"each part of a statement has all of dp.delta", "planner/reuse/context.go", "c.Settings.Delta = privacy.AttoDelta(max(1, d/int64(k)))", "c.Settings.Delta = privacy.AttoDelta(max(1, d))", "planner.TestDeltaOfParts", false},
 	{"a number by ward is one within the unit", "planner/bind/first_rows.go", "len(c.Keys)+len(c.JoinKeys) > 0 {", "len(c.JoinKeys) > 0 {", "rewrite.TestFirstRowsBound", false},
 	{"an outer join is an inner one", "rewrite/derived.go", "join = \"LEFT JOIN\"", "join = \"JOIN\"", "test/truth.TestTruth", true},
-	{"the second arm of a CASE is lost", "planner/scalar/conditional.go", "		if v == true {\n			return c.arms[i+1].Eval(row)", "		if v == true && i == 0 {\n			return c.arms[i+1].Eval(row)", "test/truth.TestTruth", true},
+	{"the second arm of a CASE is lost", "planner/scalar/conditional.go", "		if v == true {\n			return c.args[i+1].Eval(row)", "		if v == true && i == 0 {\n			return c.args[i+1].Eval(row)", "test/truth.TestTruth", true},
 	{"NOT of NULL is true", "planner/scalar/logic.go", "		if v == nil {\n			return nil\n		}\n		return !v.(bool)", "		return v == nil || !v.(bool)", "test/truth.TestTruth", true},
 	{"the upper end of BETWEEN is left out", "planner/semantics/translate_operator.go", "t.apply(\"<=\", pos, a.Lexpr, high)", "t.apply(\"<\", pos, a.Lexpr, high)", "test/truth.TestTruth", true},
 	{"a group is placed by the piece after its cell's", "planner/linear/runs.go", "piece = p.PieceOf(i, piece)", "piece = min(p.PieceOf(i, piece)+1, size-1)", "planner.TestTwinEachCell", false},

@@ -137,7 +137,7 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 	if name == "+" && len(typed) == 2 {
 		b, typed = swapped(b, can, typed)
 	}
-	return &call{name: name, args: typed, typ: can.of.result, typmod: -1, body: b, env: &env}, nil
+	return &call{node{typed, can.of.result, -1}, name, b, &env}, nil
 }
 
 // swapped is interval + date as date + interval: PostgreSQL's own definition, which decides whose error comes first.
@@ -160,7 +160,7 @@ func (env Env) asText(args []Expr) []Expr {
 		if t := a.Type(); !t.Textual() {
 			b := &body{stable: dated(t)}
 			b.one = func(env *Env, v policy.Value) (policy.Value, error) { return env.text(t, v), nil }
-			out[i] = &call{name: "output", args: []Expr{a}, typ: policy.Text, typmod: -1, env: &env, body: b}
+			out[i] = &call{node{[]Expr{a}, policy.Text, -1}, "output", b, &env}
 		}
 	}
 	return out
