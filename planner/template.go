@@ -127,8 +127,8 @@ func readAlone(m *plans.Measure, held reuse.Holdings) bool {
 	if views == nil {
 		return false
 	}
-	id, sole := views.Sole()
-	return sole && id == m.HeldID
+	e := views.Extent()
+	return e.Read == 1 && e.Combine == 1 && e.Only == m.HeldID
 }
 
 // soleRun is how the one count of a plan is read; nil means there is more.

@@ -182,7 +182,7 @@ var Faults = []Fault{
 	{"rows of a public list are no work", "planner/bind/public_list.go", "		l.b.Env.Work.Step(1 + each)\n", "		_ = each\n", "planner.TestPublicRowsAreWork", false},
 	{"rows of a public table are no work", "planner/lookup/keyed.go", "func() { l.Env.Work.Step(each) })", "func() { l.Env.Work.Step(0) })", "planner.TestPublicRowsAreWork", false},
 	{"a template makes plans for ranges at the edges", "planner/template.go", "inner := span.From < span.To && (r.low < 0 || span.From > 0) && (r.high < 0 || span.To < r.domain.Regular)", "inner := true", "planner.TestTemplatesArePlans", false},
-	{"a template is made where more is held than is read", "planner/template.go", "return sole && id == m.HeldID", "return sole || id == m.HeldID", "planner.TestTemplatesOfOtherHoldings", false},
+	{"a template is made where more is held than is read", "planner/template.go", "return e.Read == 1 && e.Combine == 1 && e.Only == m.HeldID", "return e.Read == 1 && e.Combine == 1 || e.Only == m.HeldID", "planner.TestTemplatesOfOtherHoldings", false},
 	{"a template outlives what is held", "proxy/pipeline/remembered.go", "known != nil && sameList(known.held, l.held) {", "known != nil {", "test/answers.TestTemplatesFollow", true},
 	{"a template outlives its policy", "proxy/pipeline/remembered.go", "own.policy != s.Policy {", "false {", "test/answers.TestTemplatesFollow", true},
 	{"a half of what is placed on a grid goes down", "planner/semantics/number.go", "	if r >= by-r {", "	if r > by-r {", "planner/semantics.TestNumbersAreFractions", false},

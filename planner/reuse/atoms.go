@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -245,18 +246,13 @@ func (x *axes) holds(p predicate.Pred, place func(*axis) int) bool {
 
 // eachAtom visits the atoms, with the block on each axis.
 func (x *axes) eachAtom(visit func(blocks []int)) {
-	blocks := make([]int, len(x.list))
-	for {
+	sizes, blocks, atoms := make([]int, len(x.list)), make([]int, len(x.list)), 1
+	for i, a := range x.list {
+		sizes[i] = a.blocks
+		atoms *= a.blocks
+	}
+	for at := range atoms {
+		linear.Decode(at, sizes, blocks)
 		visit(blocks)
-		i := len(blocks) - 1
-		for ; i >= 0; i-- {
-			if blocks[i]++; blocks[i] < x.list[i].blocks {
-				break
-			}
-			blocks[i] = 0
-		}
-		if i < 0 {
-			return
-		}
 	}
 }

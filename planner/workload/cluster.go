@@ -103,7 +103,7 @@ func (k *cluster) lay() bool {
 			return false
 		}
 	}
-	k.cells = &linear.Query{Question: &linear.Question{Table: table}, Asked: linear.Counted{}, Counts: []predicate.Pred{nil}, Sums: []*linear.Summand{nil}, Values: []*linear.DistinctValues{nil}, Cells: 1}
+	k.cells = linear.Identity(table, nil)
 	classes := map[*policy.Column][]int32{}
 	for _, c := range k.columns() {
 		if c.Domain.Size() > plans.MaxCells { // of which nobody looks at each
@@ -172,10 +172,7 @@ func (k *cluster) read() bool {
 		attributes := k.attributes(a)
 		for _, row := range a.rows {
 			spans := cellsRead(r, row)
-			for _, s := range spans {
-				k.work += s.To - s.From
-			}
-			if k.work > most {
+			if k.work += mechanisms.CellsIn(spans); k.work > most {
 				return false
 			}
 			k.cube.Asked = append(k.cube.Asked, mechanisms.Asked{Spans: spans, Attributes: attributes, Weight: row.weight})
