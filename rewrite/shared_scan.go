@@ -148,7 +148,7 @@ func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	case m.Table.Derived == nil:
 		return shared{table: m.Table}
 	}
-	return shared{rows: text + "\x00" + bound + "\x00" + joinedArgs(w.args)}
+	return shared{rows: text + "\x00" + strings.Join(bound, "") + "\x00" + joinedArgs(w.args)}
 }
 
 // A condition is narrow where it holds in less than an eighth of its column's cells.

@@ -348,7 +348,7 @@ var Faults = []Fault{
 	{"NaN is a number like others", "rewrite/column.go", "return \"(\" + null + \" OR \" + nan + \")\"", "return null", "rewrite.TestHostileRowsLieInGosCells", false},
 	{"a rank beyond the bound is read", "rewrite/source.go", "w.operate(rank, \"<=\", w.whole(w.table.MaxRowsPerUnit))", "w.operate(rank, \"<=\", w.whole(w.table.MaxRowsPerUnit+1))", "rewrite.TestAuditNeighbours", false},
 	{"ranks below 1 are read", "rewrite/source.go", "w.operate(rank, \">=\", w.whole(1))", "w.operate(rank, \">=\", w.whole(0))", "rewrite.TestAuditNeighbours", false},
-	{"a copy gives each unit one row more than its bound", "rewrite/snapshot_read.go", "conditions = append(conditions, \"t.r <= \"+strconv.FormatInt(most, 10))", "conditions = append(conditions, \"t.r <= \"+strconv.FormatInt(most+1, 10))", "test/engines.TestConformance", true},
+	{"a copy gives each unit one row more than its bound", "rewrite/source.go", "conditions = append(conditions, \"t.r <= \"+strconv.FormatInt(most, 10))", "conditions = append(conditions, \"t.r <= \"+strconv.FormatInt(most+1, 10))", "test/engines.TestConformance", true},
 	{"rows without a rank are within the bound", "rewrite/beyond.go", "\" OR \" + rank + \" IS NULL)\"", "\")\"", "rewrite.TestRankForms", false},
 	{"all rows beyond the bound are taken from those of a condition", "rewrite/stored.go", "part(w.taken(counts), append(conditions, w.beyond()))", "part(w.taken(counts), []string{w.beyond()})", "rewrite.TestRankForms", false},
 	{"rows past a domain's end are counted", "rewrite/beyond.go", "w.operate(counts[0], \"-\", counts[1])", "counts[0]", "rewrite.TestCountsToOneEndOfADomain", false},
