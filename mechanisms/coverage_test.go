@@ -56,7 +56,7 @@ func coverOf(t *testing.T, random io.Reader, s Spec, groups []privacy.Group, spa
 	sure, _ := NewConfidence(.95)
 	last := s.Counters - 1
 	width := s.Only(last).Error(spans, sure).HalfWidth
-	terms, cells := []noise.Term{{Weight: 1, Count: countOf(spans)}}, s.reader()
+	terms, cells := []noise.Term{{Weight: 1, Count: CellsIn(spans)}}, s.reader()
 	if cells != nil {
 		terms = cells.Terms(sameSpans(spans))
 	}

@@ -158,7 +158,7 @@ func (q Cube) Error(s Spec) float64 {
 	reader, sum := s.reader(), 0.0
 	for _, a := range q.Asked {
 		if reader == nil {
-			sum += a.Weight * float64(countOf(a.Spans))
+			sum += a.Weight * float64(CellsIn(a.Spans))
 		} else {
 			sum += a.Weight * reader.Variance(sameSpans(a.Spans))
 		}
@@ -171,7 +171,7 @@ func (s Spec) Variance(spans []Span) float64 {
 	if r := s.reader(); r != nil {
 		return r.Variance(sameSpans(spans)) * s.unitVariance()
 	}
-	return float64(countOf(spans)) * s.unitVariance()
+	return float64(CellsIn(spans)) * s.unitVariance()
 }
 
 // Reads reports whether sums of cells that some of a cube's attributes decide can be read from a release.

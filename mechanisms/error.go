@@ -126,7 +126,7 @@ func (e *Errors) inRows(own Error) Error {
 // inSteps is the error of the sum of the noise, in its steps.
 func (e *Errors) inSteps(spans []Span) Error {
 	if e.reader == nil {
-		count := countOf(spans)
+		count := CellsIn(spans)
 		width := e.remembered(binary.AppendVarint([]byte{0}, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
 		return Error{Variance: float64(count) * e.noise.Variance(), HalfWidth: width}
 	}
@@ -179,7 +179,7 @@ func (e *Errors) Variance(spans []Span) float64 {
 		return e.ofSession(spans).Variance
 	}
 	if e.reader == nil {
-		return float64(countOf(spans)) * e.each
+		return float64(CellsIn(spans)) * e.each
 	}
 	return e.reader.Variance(sameSpans(spans)) * e.each
 }
@@ -220,7 +220,8 @@ func (e *Errors) smoothHalfWidth(squares float64) int64 {
 	return int64(max(0, math.Ceil(reach*(1+1e-12)-.5)))
 }
 
-func countOf(spans []Span) (count int) {
+// CellsIn counts the cells of spans.
+func CellsIn(spans []Span) (count int) {
 	for _, s := range spans {
 		count += s.To - s.From
 	}

@@ -63,7 +63,7 @@ func MixedError(parts []Weighted, confidence Confidence) Error {
 		errors := own.Errors(confidence)
 		e.Variance += p.Weight * p.Weight * errors.Variance(p.Spans)
 		spans := normal(p.Spans, own.Cells)
-		terms := []noise.Term{{Weight: p.Weight, Count: countOf(spans)}}
+		terms := []noise.Term{{Weight: p.Weight, Count: CellsIn(spans)}}
 		if errors.reader != nil {
 			terms = errors.reader.Terms(sameSpans(spans))
 			for i := range terms {

@@ -37,7 +37,7 @@ func TestMixedError(t *testing.T) {
 			sum := 0.
 			for _, p := range parts {
 				d := float64(p.Spec.Counts().Noise.Num) / float64(p.Spec.Counts().Noise.Den)
-				for range countOf(p.Spans) {
+				for range CellsIn(p.Spans) {
 					sum += p.Weight * math.Round(laplace(r, d))
 				}
 			}

@@ -31,7 +31,7 @@ import (
 // built in. Why: (1) each parameter of the statement stands once, as an end of the range of one column, at an edge
 // between two of its cells, so Build's reading of the condition is InCells of that range: for a range within the inner
 // cells that has the three pieces below, within and above, whatever its ends. The template's own plan is compared with
-// that. (2) What is held over the table is one release, which is read alone (Views.Sole), so no other path is looked at
+// that. (2) What is held over the table is one release, read alone (Views.Extent), so no other path is looked at
 // before it, and it is read wherever it goes before a count whatever its error (choose.Preferred), or has no larger
 // variance than that count, which is one noise for the share; else Build is asked. (3) The release neither grows nor
 // becomes stale, and no expression has asked for the time. (4) Everything else that Build reads is the statement's
@@ -127,8 +127,8 @@ func readAlone(m *plans.Measure, held reuse.Holdings) bool {
 	if views == nil {
 		return false
 	}
-	id, sole := views.Sole()
-	return sole && id == m.HeldID
+	e := views.Extent()
+	return e.Read == 1 && e.Combine == 1 && e.Only == m.HeldID
 }
 
 // soleRun is how the one count of a plan is read; nil means there is more.

@@ -49,8 +49,8 @@ func viewColumn(col *Column, f *columnT, at place) {
 	}
 }
 
-// unitName is what one unit is called.
-func unitName(d *Dataset) string {
+// UnitName is what one unit is called.
+func (d *Dataset) UnitName() string {
 	if d.Unit.Row {
 		return "row"
 	}

@@ -21,6 +21,14 @@ func (d *Domain) Size() int {
 	return size
 }
 
+// Valued is the number of cells that are not NULL's, which is the last one.
+func (d *Domain) Valued() int {
+	if d.Null >= 0 {
+		return d.Null
+	}
+	return d.Size()
+}
+
 // Ordered reports whether the declared cells are steps of an ordered type.
 func (d *Domain) Ordered() bool { return d.Min != nil }
 

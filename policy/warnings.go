@@ -360,7 +360,7 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 		say("table %s: %s is %d, and noise grows with it: a count is off by thousands", t.Name, bound, t.MaxRowsPerUnit)
 	}
 	if t.View.Trusted {
-		say("table %s is a SELECT of the owner's, sent as it is written: that each of its rows depends on one %s's rows alone, and that it fails for no rows, is hers to see to", t.Name, unitName(t.Dataset))
+		say("table %s is a SELECT of the owner's, sent as it is written: that each of its rows depends on one %s's rows alone, and that it fails for no rows, is hers to see to", t.Name, t.Dataset.UnitName())
 	}
 	var unbounded []string
 	for _, c := range t.Columns {

@@ -64,7 +64,7 @@ func (t *Table) Words() string {
 	if t.Public {
 		return fmt.Sprintf("public: its rows, at most %d, are shown as they are", t.MaxRows)
 	}
-	unit := unitName(t.Dataset)
+	unit := t.Dataset.UnitName()
 	if t.Dataset.Unit.Row {
 		return fmt.Sprintf("private; about %d rows, each about somebody else", t.ExpectedRows)
 	}

@@ -94,7 +94,7 @@ func (w *composed) oneEnded(m *plans.Measure) *policy.Column {
 	if !w.dialect.EndsApart || !countsAlone(m) {
 		return nil
 	}
-	parts := conjuncts(m.Where)
+	parts := predicate.Conjuncts(m.Where)
 	for i, p := range parts {
 		in, ok := p.(predicate.InCells)
 		if !ok || in.Column.Open != nil || !in.Column.Domain.Ordered() || in.Column.Outside == policy.OutsideClamp || len(in.Spans) != 1 || !reachesOneEnd(in.Column.Domain, in.Spans[0]) {
@@ -111,7 +111,7 @@ func (w *composed) oneEnded(m *plans.Measure) *policy.Column {
 }
 
 func reachesOneEnd(d *policy.Domain, s mechanisms.Span) bool {
-	return s.To <= valued(d) && (s.From > 0) != (s.To < valued(d))
+	return s.To <= d.Valued() && (s.From > 0) != (s.To < d.Valued())
 }
 
 // lessPast writes such a count.

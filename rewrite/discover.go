@@ -18,7 +18,7 @@ func (w *writer) discovery(m *plans.Measure) string {
 	v.open = m.Open
 	units := w.call("count", "*") + " AS units"
 	if slices.Contains(w.proven, m.Table) {
-		return "SELECT b.k, " + units + "\nFROM " + v.base(false) + " AS b\nGROUP BY b.k"
+		return "SELECT b.k, " + units + "\nFROM " + v.base(false, 0) + " AS b\nGROUP BY b.k"
 	}
 	most := m.Table.MaxRowsPerUnit
 	if m.Table.MaxGroups > 0 {
@@ -28,10 +28,10 @@ func (w *writer) discovery(m *plans.Measure) string {
 	if m.Table.NullEach {
 		return "SELECT s.k, " + w.output(w.summed(w.single("s.u", "s.n", w.whole(1)), 0), "units") + "\nFROM (SELECT g.u, g.k, g.n, " +
 			w.single("g.u", "1", w.call("row_number")+" OVER (PARTITION BY g.u"+order+")") + " AS d\n  FROM (SELECT b.u, b.k, " + w.call("count", "*") + " AS n\n  FROM " +
-			v.base(false) + " AS b\n  GROUP BY b.u, b.k) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
+			v.base(false, 0) + " AS b\n  GROUP BY b.u, b.k) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
 	}
 	return "SELECT s.k, " + units + "\nFROM (SELECT g.k, " + w.call("row_number") + " OVER (PARTITION BY g.u" + order + ") AS d\n  FROM (SELECT DISTINCT b.u, b.k\n  FROM " +
-		v.base(false) + " AS b) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
+		v.base(false, 0) + " AS b) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
 }
 
 // fewValues is the number of values of an open column that are compared one by one with each row's; more are looked up.

@@ -29,7 +29,7 @@ func (w *composed) groupsBounded(m *plans.Measure) bool {
 }
 
 // groupedRows writes the bounded rows of a measure, as source does; the measure's condition is in it.
-func (w *writer) groupedRows(m *plans.Measure) (from, bound string) {
+func (w *writer) groupedRows(m *plans.Measure) (from string, bound []string) {
 	var columns, classes []string
 	for i := range w.table.Columns {
 		columns = append(columns, "g.n"+strconv.Itoa(i+1))
@@ -42,7 +42,7 @@ func (w *writer) groupedRows(m *plans.Measure) (from, bound string) {
 	ranks := w.single("g.u", "1", w.call("dense_rank")+" OVER "+w.byUnit(m, classes)) + " AS d"
 	from = "(SELECT " + strings.Join(append([]string{rows, ranks}, columns...), ", ") +
 		"\n  FROM " + w.classed(m, true) + " AS g\n  WHERE " + strings.Join(classes, " IS NOT NULL AND ") + " IS NOT NULL)"
-	return from, "s.r <= " + strconv.FormatInt(w.table.MaxPerGroup, 10) + " AND s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10)
+	return from, []string{"s.r <= " + strconv.FormatInt(w.table.MaxPerGroup, 10) + " AND s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10)}
 }
 
 // groupedCounts writes a whole query for a measure that only counts rows: how many of them a unit has in a group, and
@@ -109,7 +109,7 @@ func (w *writer) classed(m *plans.Measure, everything bool) string {
 			}
 		}
 	}
-	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + v.base(everything) + " AS b" + where("  ", conditions) + ")"
+	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + v.base(everything, 0) + " AS b" + where("  ", conditions) + ")"
 }
 
 // class writes the first combination of cells of a row's class.

@@ -158,10 +158,7 @@ func (w *writer) tallyOfRows(m *plans.Measure) tally {
 	}
 	conditions := w.conditions(m.Where)
 	from, bound := w.source()
-	if bound != "" {
-		conditions = append([]string{bound}, conditions...)
-	}
-	t.sql = selected(items, from, conditions, keys)
+	t.sql = selected(items, from, append(bound, conditions...), keys)
 	return t
 }
 
@@ -210,7 +207,7 @@ func (c condition) among(list []condition) bool {
 
 // conditionsOf are those of a measure.
 func (w *composed) conditionsOf(m *plans.Measure) (list []condition) {
-	for _, p := range conjuncts(m.Where) {
+	for _, p := range predicate.Conjuncts(m.Where) {
 		v := writerOf(m, w.dialect, assumed{})
 		text := ""
 		if m.Table.Derived == nil {
@@ -261,7 +258,7 @@ func (w *writer) fromRows(list []*plans.Measure) (rows string, parts []string) {
 		}
 		parts = append(parts, selected(items, "scan", conditions, keys))
 	}
-	from, bound, depth := "", "", w.depth
+	from, bound, depth := "", []string(nil), w.depth
 	for i, m := range list {
 		v := w.over(m.Table, "s")
 		for at, is := range used {
@@ -272,11 +269,11 @@ func (w *writer) fromRows(list []*plans.Measure) (rows string, parts []string) {
 		text, its := v.source()
 		if w.depth = depth; i == 0 {
 			from, bound = text, its
-		} else if text != from || its != bound {
+		} else if text != from || !slices.Equal(its, bound) {
 			w.fail("measures of other rows in one scan")
 		}
 	}
-	var items, conditions []string
+	var items []string
 	for i, is := range used {
 		if is {
 			items = append(items, "s.n"+strconv.Itoa(i+1))
@@ -285,10 +282,7 @@ func (w *writer) fromRows(list []*plans.Measure) (rows string, parts []string) {
 	if len(items) == 0 {
 		items = []string{"1 AS one"}
 	}
-	if bound != "" {
-		conditions = []string{bound}
-	}
-	return selected([]string{strings.Join(items, ", ")}, from, conditions, nil), parts
+	return selected([]string{strings.Join(items, ", ")}, from, bound, nil), parts
 }
 
 // stacked writes the answers of several measures one below the other, each row with the number of its measure before

@@ -107,7 +107,7 @@ func valuesOf(c *policy.Column) uint64 {
 	if !width.IsInt64() {
 		return math.MaxUint64
 	}
-	return width.Uint64() + 1 + uint64(d.Size()-valued(d))
+	return width.Uint64() + 1 + uint64(d.Size()-d.Valued())
 }
 
 // marginals lists those of a table, the smallest first. Columns are put together in the order of their sizes, as many
@@ -205,7 +205,7 @@ func readBy(m *plans.Measure) map[*policy.Column]bool {
 	}
 	note(false, m.Grain...)
 	for _, p := range append([]predicate.Pred{m.Where}, m.Counters...) {
-		for _, part := range conjuncts(p) {
+		for _, part := range predicate.Conjuncts(p) {
 			columns, onGrid := predicate.Columns(part, nil)
 			note(!onGrid, columns...)
 		}

@@ -133,13 +133,10 @@ func (w *writer) measure(m *plans.Measure) string {
 	}
 	rows := w.source
 	if bounded {
-		rows = func() (from, bound string) { return w.groupedRows(m) }
+		rows = func() (from string, bound []string) { return w.groupedRows(m) }
 	}
 	from, bound := rows()
-	if bound != "" {
-		conditions = append([]string{bound}, conditions...)
-	}
-	return selected(items, from, conditions, keys)
+	return selected(items, from, append(bound, conditions...), keys)
 }
 
 // counted writes the cells and counts of a measure, of normalised rows s, and what they are grouped by.

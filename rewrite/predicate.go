@@ -94,27 +94,19 @@ func (w *writer) inCells(p predicate.InCells) string {
 	}
 	n := w.use(p.Column)
 	var parts []string
-	if contains(p.Spans, d.Null) {
+	if predicate.Contains(p.Spans, d.Null) {
 		parts = append(parts, n+" IS NULL")
 	}
 	if len(p.Spans) > maxRanges {
 		parts = append(parts, w.cellNumbers(p.Column, n, p.Spans))
 	} else {
 		for _, s := range p.Spans {
-			if s.From < valued(d) {
-				parts = append(parts, w.between(p.Column, n, s.From, min(s.To, valued(d))))
+			if s.From < d.Valued() {
+				parts = append(parts, w.between(p.Column, n, s.From, min(s.To, d.Valued())))
 			}
 		}
 	}
 	return anyOf(parts)
-}
-
-// valued is the number of cells that are not NULL's, which is the last one.
-func valued(d *policy.Domain) int {
-	if d.Null >= 0 {
-		return d.Null
-	}
-	return d.Size()
 }
 
 // between holds for the cells from a to b, b left out. Normalised values lie within the domain.
@@ -129,7 +121,7 @@ func (w cells) between(c *policy.Column, n string, a, b int) string {
 	if a > 0 {
 		parts = append(parts, w.operate(n, ">=", low(a)))
 	}
-	if b < valued(c.Domain) {
+	if b < c.Domain.Valued() {
 		parts = append(parts, w.operate(n, "<", low(b)))
 	}
 	return allOf(parts, n+" IS NOT NULL")
@@ -139,7 +131,7 @@ func (w cells) between(c *policy.Column, n string, a, b int) string {
 // meant: of the 100,000 parts of p_type LIKE 'PROMO%' there are 16,700. The last bit is of no cell.
 func (w cells) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span) string {
 	number := w.cast(w.number(c, n), "int4")
-	if spans = predicate.Intersect(spans, predicate.FromTo(0, valued(c.Domain))); len(spans) == 0 {
+	if spans = predicate.Intersect(spans, predicate.FromTo(0, c.Domain.Valued())); len(spans) == 0 {
 		return "false"
 	}
 	if period, once := comesRound(spans); period > 0 {
@@ -153,7 +145,7 @@ func (w cells) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span) 
 		}
 		return allOf(append(parts, w.operate(number, "<", w.int4(spans[len(spans)-1].To))), "true")
 	}
-	return w.oneOf(number, spans, valued(c.Domain))
+	return w.oneOf(number, spans, c.Domain.Valued())
 }
 
 // maxRounds is how many spans there may be in a period.
@@ -300,8 +292,4 @@ func (w *writer) compareColumns(p predicate.Between) string {
 		return "false"
 	}
 	return w.operate(a, p.Op, b)
-}
-
-func contains(spans []mechanisms.Span, cell int) bool {
-	return cell >= 0 && slices.ContainsFunc(spans, func(s mechanisms.Span) bool { return s.From <= cell && cell < s.To })
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -147,7 +148,7 @@ func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	case m.Table.Derived == nil:
 		return shared{table: m.Table}
 	}
-	return shared{rows: text + "\x00" + bound + "\x00" + joinedArgs(w.args)}
+	return shared{rows: text + "\x00" + strings.Join(bound, "") + "\x00" + joinedArgs(w.args)}
 }
 
 // A condition is narrow where it holds in less than an eighth of its column's cells.
@@ -175,7 +176,7 @@ func isNarrow(p predicate.Pred) bool {
 	case predicate.AllOf:
 		return slices.ContainsFunc(p, isNarrow)
 	case predicate.InCells:
-		return plans.CellsIn(p.Spans)*narrow < p.Column.Domain.Size()
+		return mechanisms.CellsIn(p.Spans)*narrow < p.Column.Domain.Size()
 	case predicate.Compare:
 		d := p.Column.Domain
 		below, ok := d.Cell(p.Value)

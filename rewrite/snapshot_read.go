@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -55,49 +54,4 @@ func (w *columns) copied(c *policy.Column) string {
 
 func (w *columns) copiedKey(k *policy.Column) string {
 	return dialect.QuoteName("j" + strconv.Itoa(slices.Index(w.table.Keys, k)+1) + ":" + k.Source)
-}
-
-// ready writes a table's rows as a snapshot holds them: what is used or, with everything, all. With most above 0 those
-// of each unit's first ranks.
-func (w *writer) ready(everything bool, most int64) string {
-	t := w.table
-	var items, conditions []string
-	if !t.Dataset.Unit.Row {
-		if everything || w.alias != "s" || w.depth > 1 {
-			items = append(items, "t.u AS u")
-		}
-		if everything {
-			items = append(items, "t.r AS r")
-		}
-	}
-	from := w.relation(t) + " AS t"
-	if w.marginal != nil {
-		from, items = w.marginalName(*w.marginal)+" AS t", append(items, "t.n AS n")
-	}
-	for i, c := range t.Columns {
-		used := everything || slices.Contains(w.used, c)
-		if used && lookedUp(c) {
-			from += "\n   LEFT JOIN " + w.foundValues(c)
-		}
-		if used {
-			items = append(items, w.normalised(c)+" AS n"+strconv.Itoa(i+1))
-		}
-	}
-	for i, k := range t.Keys {
-		if !k.Unit && (everything || slices.Contains(w.usedKeys, k)) {
-			items = append(items, "t."+w.copiedKey(k)+" AS j"+strconv.Itoa(i+1))
-		}
-	}
-	if w.open != nil {
-		items = append(items, w.raw(w.open)+" AS k")
-	}
-	if len(items) == 0 {
-		items = []string{"1 AS one"}
-	}
-	if most > 0 {
-		conditions = append(conditions, "t.r <= "+strconv.FormatInt(most, 10))
-	}
-	_, within := w.windowed(everything)
-	conditions = append(conditions, within...)
-	return "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from + where("   ", conditions) + ")"
 }

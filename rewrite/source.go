@@ -25,23 +25,23 @@ import (
 // The order (roworder.go) is of the unit's own rows alone (privacy rule 10), that by which rows are added before all
 // else. A derived table (derived.go) reads its inputs so.
 
-// source writes the rows of the writer's table with what has been used of them, in parentheses; bound is the condition
-// that is left for the caller's WHERE, or empty.
-func (w *writer) source() (from, bound string) {
+// source writes the rows of the writer's table with what has been used of them, in parentheses; bound is what is left
+// for the caller's WHERE.
+func (w *writer) source() (from string, bound []string) {
 	if w.depth++; w.depth > 64 {
 		w.fail("derived tables that are nested too deeply")
-		return "", ""
+		return "", nil
 	}
 	defer func() { w.depth-- }()
 	switch {
 	case w.table.Derived != nil:
-		return w.derived(), ""
+		return w.derived(), nil
 	case w.dialect.Ready && !w.table.Dataset.Unit.Row && len(w.enforced()) == 0:
-		return w.ready(false, w.table.MaxRowsPerUnit), ""
+		return w.base(false, w.table.MaxRowsPerUnit), nil
 	case w.table.Dataset.Unit.Row || w.settled(w.table) && len(w.enforced()) == 0:
-		return w.base(false), ""
+		return w.base(false, 0), nil
 	}
-	return w.numbered(), w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)
+	return w.numbered(), []string{w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)}
 }
 
 // enforced are the keys of the writer's table of which one row each is taken, of those that a unit has.
@@ -77,10 +77,10 @@ func (w *writer) oneOfKey(u derived.Unique) string {
 // input writes a table as an input of a derived one, under the writer's alias.
 func (w *writer) input() string {
 	from, bound := w.source()
-	if bound == "" {
+	if bound == nil {
 		return from + " AS " + w.alias
 	}
-	return "(SELECT * FROM " + from + " AS " + w.alias + " WHERE " + bound + ") AS " + w.alias
+	return "(SELECT * FROM " + from + " AS " + w.alias + " WHERE " + bound[0] + ") AS " + w.alias
 }
 
 // provable reports whether a unique constraint on the unit's column would prove the table's bound.
@@ -88,12 +88,10 @@ func provable(t *policy.Table) bool {
 	return t.Derived == nil && t.UnitColumn != "" && t.View.Text == ""
 }
 
-// base writes a table's normalised rows: what is used, or, to number them, everything.
-func (w *writer) base(everything bool) string {
-	if w.dialect.Ready {
-		return w.ready(everything, 0)
-	}
-	t := w.table
+// base writes a table's normalised rows: what is used, or, to number them, everything. A snapshot holds them so; with
+// most above 0 those of each unit's first ranks are read there.
+func (w *writer) base(everything bool, most int64) string {
+	t, ready := w.table, w.dialect.Ready
 	var items, conditions []string
 	from, unit := w.stored(everything)
 	if w.where != "" { // which leaves more rows out than what nearly all satisfy
@@ -103,19 +101,36 @@ func (w *writer) base(everything bool) string {
 		if everything || w.alias != "s" || w.depth > 1 {
 			items = append(items, unit+" AS u")
 		}
-		conditions = append(conditions, w.known(unit)...)
+		if ready && everything {
+			items = append(items, "t.r AS r")
+		}
+		if !ready {
+			conditions = append(conditions, w.known(unit)...)
+		}
+	}
+	if w.marginal != nil {
+		items = append(items, "t.n AS n")
 	}
 	for i, c := range t.Columns {
 		if everything || slices.Contains(w.used, c) {
 			items = append(items, w.value(c)+" AS n"+strconv.Itoa(i+1))
 		}
-		conditions = append(conditions, w.kept(c)...)
+		if !ready {
+			conditions = append(conditions, w.kept(c)...)
+		}
+	}
+	if most > 0 {
+		conditions = append(conditions, "t.r <= "+strconv.FormatInt(most, 10))
 	}
 	seen, within := w.windowed(everything)
 	from, conditions = from+seen, append(conditions, within...)
 	for i, k := range t.Keys {
 		if !k.Unit && (everything || slices.Contains(w.usedKeys, k)) {
-			items = append(items, "t."+w.name(k.Source)+" AS j"+strconv.Itoa(i+1))
+			name := w.name(k.Source)
+			if ready {
+				name = w.copiedKey(k)
+			}
+			items = append(items, "t."+name+" AS j"+strconv.Itoa(i+1))
 		}
 	}
 	if w.open != nil {
@@ -132,7 +147,14 @@ func (w *writer) base(everything bool) string {
 func (w *writer) stored(everything bool) (from, unit string) {
 	t := w.table
 	from, unit = w.relation(t)+" AS t", "t."+w.nameOf(t.UnitColumn)
-	for via, i := t.Via, 1; via != nil; via, i = via.Table.Via, i+1 {
+	via := t.Via
+	if w.dialect.Ready { // each row of a snapshot has its unit
+		unit, via = "t.u", nil
+	}
+	if w.marginal != nil {
+		from = w.marginalName(*w.marginal) + " AS t"
+	}
+	for i := 1; via != nil; via, i = via.Table.Via, i+1 {
 		on := "t"
 		if i > 1 {
 			on = "v" + strconv.Itoa(i-1)
@@ -225,7 +247,7 @@ func (w *writer) numbered() string {
 	if w.alias != "s" || w.depth > 1 {
 		unit = ", b.u"
 	}
-	base := w.base(true)
+	base := w.base(true, 0)
 	for i, u := range w.enforced() {
 		q := "q" + strconv.Itoa(i+1)
 		base = "(SELECT * FROM (SELECT b.*, " + w.oneOfKey(u) + " AS " + q + "\n  FROM " + base + " AS b) AS b WHERE b." + q + " = 1)"
@@ -243,7 +265,7 @@ func (w *composed) countsRows(m *plans.Measure) bool {
 // unitCounts writes the query of such a measure.
 func (w *writer) unitCounts() string {
 	most := w.summed(w.single("s.u", "s.k", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxRowsPerUnit, 10)+")"), 0)
-	return "SELECT " + w.output("COALESCE("+most+", 0)", "k1") + "\nFROM (SELECT b.u, " + w.call("count", "*") + " AS k\n  FROM " + w.over(w.table, "b").base(false) +
+	return "SELECT " + w.output("COALESCE("+most+", 0)", "k1") + "\nFROM (SELECT b.u, " + w.call("count", "*") + " AS k\n  FROM " + w.over(w.table, "b").base(false, 0) +
 		" AS b\n  GROUP BY b.u) AS s"
 }
 

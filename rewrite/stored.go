@@ -262,7 +262,7 @@ func (w *composed) bin(m *plans.Measure, i int) bin {
 		}
 		length := 0
 		for _, s := range starts[2:] {
-			length = commonDivisor(length, s-starts[1])
+			length = plans.Divisor(length, s-starts[1])
 		}
 		b.length = max(length, 1)
 		b.from = starts[1]%b.length - b.length
@@ -272,13 +272,6 @@ func (w *composed) bin(m *plans.Measure, i int) bin {
 	}
 	b.number = uint64(d.Regular/b.length) + 3
 	return b
-}
-
-func commonDivisor(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // binned is the first moment of the bin that a stored moment lies in, NULL where its normalised value is.
@@ -319,7 +312,7 @@ func (w *writer) onStored(p predicate.Pred) string {
 func (w *columns) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	d := c.Domain
 	var parts []string
-	if contains(spans, d.Null) {
+	if predicate.Contains(spans, d.Null) {
 		parts = append(parts, w.missing(c))
 		if c.Outside == policy.OutsideOther && d.Other < 0 && c.Type != policy.Bool {
 			parts = append(parts, w.declared(c, false))
@@ -328,14 +321,14 @@ func (w *columns) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	switch {
 	case c.Type == policy.Bool:
 		for cell, v := range d.Values {
-			if truth := w.raw(c); contains(spans, cell) {
+			if truth := w.raw(c); predicate.Contains(spans, cell) {
 				parts = append(parts, map[bool]string{true: truth, false: "(NOT " + truth + ")"}[v == "true"])
 			}
 		}
 	case d.Ordered():
 		for _, s := range spans {
-			if s.From < valued(d) {
-				parts = append(parts, w.betweenStored(c, s.From, min(s.To, valued(d))))
+			if s.From < d.Valued() {
+				parts = append(parts, w.betweenStored(c, s.From, min(s.To, d.Valued())))
 			}
 		}
 	default:
@@ -359,7 +352,7 @@ func (w *columns) betweenStored(c *policy.Column, a, b int) string {
 		parts = append(parts, w.operate(raw, ">=", w.constant(c, d.Min)))
 	}
 	switch nan := w.isNaN(c, raw); {
-	case b < valued(d):
+	case b < d.Valued():
 		parts = append(parts, w.operate(raw, "<", w.constant(c, d.Low(b))))
 	case c.Outside != policy.OutsideClamp:
 		parts = append(parts, w.operate(raw, "<=", w.constant(c, d.Max)))
@@ -373,10 +366,10 @@ func (w *columns) betweenStored(c *policy.Column, a, b int) string {
 // of the rest.
 func (w *columns) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string {
 	d := c.Domain
-	others := contains(spans, d.Other)
+	others := predicate.Contains(spans, d.Other)
 	var list []string
 	for cell, v := range d.Values {
-		if contains(spans, cell) != others {
+		if predicate.Contains(spans, cell) != others {
 			list = append(list, v)
 		}
 	}

@@ -239,9 +239,9 @@ func declaredAlone(where predicate.Pred, c *policy.Column) bool {
 	if c.Outside == policy.OutsideExclude && c.Nulls == policy.NullExclude {
 		return true
 	}
-	return slices.ContainsFunc(conjuncts(where), func(p predicate.Pred) bool {
+	return slices.ContainsFunc(predicate.Conjuncts(where), func(p predicate.Pred) bool {
 		in, ok := p.(predicate.InCells)
-		return ok && in.Column == c && c.Domain.Null >= 0 && !contains(in.Spans, c.Domain.Null)
+		return ok && in.Column == c && c.Domain.Null >= 0 && !predicate.Contains(in.Spans, c.Domain.Null)
 	})
 }
 
@@ -254,10 +254,10 @@ func declaredAlone(where predicate.Pred, c *policy.Column) bool {
 // returned, and all of its counters were 0: a combination of cells that does not come counts 0.
 func hoisted(m *plans.Measure) *plans.Measure {
 	own := *m
-	for _, p := range conjuncts(m.Counters[0]) {
+	for _, p := range predicate.Conjuncts(m.Counters[0]) {
 		c := notNull(p)
 		if c == nil || !c.Domain.Ordered() || slices.ContainsFunc(m.Counters, func(q predicate.Pred) bool {
-			return !slices.ContainsFunc(conjuncts(q), func(part predicate.Pred) bool { return notNull(part) == c })
+			return !slices.ContainsFunc(predicate.Conjuncts(q), func(part predicate.Pred) bool { return notNull(part) == c })
 		}) {
 			continue
 		}
@@ -270,21 +270,10 @@ func hoisted(m *plans.Measure) *plans.Measure {
 	return &own
 }
 
-// conjuncts are the parts that all hold where a predicate does.
-func conjuncts(p predicate.Pred) []predicate.Pred {
-	if all, ok := p.(predicate.AllOf); ok {
-		return all
-	}
-	if p == nil {
-		return nil
-	}
-	return []predicate.Pred{p}
-}
-
 // withoutNulls is a predicate without those of its parts that say no more than that one of some columns is not NULL.
 func withoutNulls(p predicate.Pred, columns []*policy.Column) predicate.Pred {
 	var left []predicate.Pred
-	for _, part := range conjuncts(p) {
+	for _, part := range predicate.Conjuncts(p) {
 		if c := notNull(part); c == nil || !slices.Contains(columns, c) {
 			left = append(left, part)
 		}

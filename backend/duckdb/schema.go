@@ -30,16 +30,10 @@ func (b *DB) readShape(ctx context.Context, columns []inspect.ColumnName) (inspe
 		wanted[key] = append(wanted[key], p)
 	}
 	s := inspect.Shape{}
-	err := b.EachRow(ctx, duckShapeSQL, func(row []*string) error {
-		for _, text := range row {
-			if text == nil {
-				return execute.ErrResult
-			}
+	err := b.EachFull(ctx, duckShapeSQL, func(row []string) {
+		for _, p := range wanted[folded(row[0], row[1], row[2])] {
+			s[p] = inspect.ColumnShape{Kind: row[4], KindOf: row[3], Base: row[3], Scale: -1}
 		}
-		for _, p := range wanted[folded(*row[0], *row[1], *row[2])] {
-			s[p] = inspect.ColumnShape{Kind: *row[4], KindOf: *row[3], Base: *row[3], Scale: -1}
-		}
-		return nil
 	}, dialect.Catalog)
 	for p, c := range s {
 		c.Loose = b.loose(ctx, c, p.Column, dialect.Fill(dialect.DuckDB.Relation, dialect.QuoteName(p.Schema), dialect.QuoteName(p.Table)))
@@ -70,23 +64,17 @@ WHERE k.database_name = $1 AND k.constraint_type IN ('PRIMARY KEY', 'UNIQUE')
 ORDER BY 1, 2, k.constraint_index`
 	var keys []uniqueKey
 	last, wide := [3]string{}, []string{}
-	err := b.EachRow(ctx, text, func(row []*string) error {
-		for _, text := range row {
-			if text == nil {
-				return execute.ErrResult
-			}
-		}
-		if at := [3]string{*row[0], *row[1], *row[3]}; len(keys) == 0 || at != last {
-			keys, last, wide = append(keys, uniqueKey{notNull: true}), at, append(wide, *row[5])
+	err := b.EachFull(ctx, text, func(row []string) {
+		if at := [3]string{row[0], row[1], row[3]}; len(keys) == 0 || at != last {
+			keys, last, wide = append(keys, uniqueKey{notNull: true}), at, append(wide, row[5])
 		}
 		k := &keys[len(keys)-1]
-		at := folded(*row[0], *row[1], *row[2])
+		at := folded(row[0], row[1], row[2])
 		k.columns = append(k.columns, at)
-		if *row[6] != "true" {
+		if row[6] != "true" {
 			k.broken = append(k.broken, at)
 		}
-		k.notNull = k.notNull && *row[4] == "false"
-		return nil
+		k.notNull = k.notNull && row[4] == "false"
 	}, dialect.Catalog)
 	for i := range keys { // a column that was not found would make the rest of its key look unique
 		if strconv.Itoa(len(keys[i].columns)) != wide[i] {
@@ -106,18 +94,12 @@ func (b *DB) rowsSaid(ctx context.Context) (map[inspect.ColumnName]map[string]bo
 	const text = `SELECT schema_name, table_name, CASE constraint_type WHEN 'CHECK' THEN expression ELSE array_to_string(constraint_column_names, '') || ' not null' END
 FROM duckdb_constraints() WHERE database_name = $1 AND constraint_type IN ('CHECK', 'NOT NULL')`
 	said := map[inspect.ColumnName]map[string]bool{}
-	err := b.EachRow(ctx, text, func(row []*string) error {
-		for _, text := range row {
-			if text == nil {
-				return execute.ErrResult
-			}
-		}
-		at := folded(*row[0], *row[1], "")
+	err := b.EachFull(ctx, text, func(row []string) {
+		at := folded(row[0], row[1], "")
 		if said[at] == nil {
 			said[at] = map[string]bool{}
 		}
-		said[at][strings.ToLower(*row[2])] = true
-		return nil
+		said[at][strings.ToLower(row[2])] = true
 	}, dialect.Catalog)
 	return said, err
 }

@@ -24,16 +24,12 @@ func (b *DB) viewShape(ctx context.Context, t *policy.Table, into inspect.Shape)
 	alone.Close()
 	schema, name := inspect.RelationOf(t, dialect.DuckDB)
 	wanted := inspect.Viewed(t)
-	err = b.EachRow(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+whole+")", func(row []*string) error {
-		if row[0] == nil || row[1] == nil {
-			return execute.ErrResult
+	err = b.EachFull(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+whole+")", func(row []string) {
+		if slices.Contains(wanted, row[0]) {
+			c := inspect.ColumnShape{Kind: inspect.KindTrusted, KindOf: row[1], Base: row[1], Scale: -1}
+			c.Loose = b.loose(ctx, c, row[0], "("+whole+")")
+			into[inspect.ColumnOf(schema, name, row[0])] = c
 		}
-		if slices.Contains(wanted, *row[0]) {
-			c := inspect.ColumnShape{Kind: inspect.KindTrusted, KindOf: *row[1], Base: *row[1], Scale: -1}
-			c.Loose = b.loose(ctx, c, *row[0], "("+whole+")")
-			into[inspect.ColumnOf(schema, name, *row[0])] = c
-		}
-		return nil
 	})
 	if err != nil {
 		b.log.Warn("a trusted SELECT is not accepted", "table", t.Name, "cause", execute.Cause(err))

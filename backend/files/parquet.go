@@ -8,10 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/backend/internal/execute"
 	"github.com/dpproxy/dpproxy/backend/parquet"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -128,25 +126,13 @@ func (l *Loader) bareParquet(file string, columns []FileColumn, types map[string
 // columnTypes are the types of what is read from somewhere, by the columns' names in small letters.
 func (l *Loader) columnTypes(ctx context.Context, from string) (map[string]string, error) {
 	list := map[string]string{}
-	err := l.EachRow(ctx, "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM "+from+")", func(row []*string) error {
-		if slices.Contains(row, nil) {
-			return execute.ErrResult
-		}
-		list[strings.ToLower(*row[0])] = *row[1]
-		return nil
-	})
+	err := l.EachFull(ctx, "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM "+from+")", func(row []string) { list[strings.ToLower(row[0])] = row[1] })
 	return list, err
 }
 
 // wideDecimals are the digits of decimals that have too many, by their columns.
 func (l *Loader) wideDecimals(ctx context.Context, file string) (map[string]string, error) {
 	list := map[string]string{}
-	err := l.EachRow(ctx, fmt.Sprintf("SELECT name, precision::VARCHAR FROM parquet_schema(%s) WHERE precision > %d", dialect.QuoteText(file), mostDigits), func(row []*string) error {
-		if slices.Contains(row, nil) {
-			return execute.ErrResult
-		}
-		list[strings.ToLower(*row[0])] = *row[1]
-		return nil
-	})
+	err := l.EachFull(ctx, fmt.Sprintf("SELECT name, precision::VARCHAR FROM parquet_schema(%s) WHERE precision > %d", dialect.QuoteText(file), mostDigits), func(row []string) { list[strings.ToLower(row[0])] = row[1] })
 	return list, err
 }

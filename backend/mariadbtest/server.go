@@ -105,20 +105,20 @@ func (s *Server) initialise(server, scripts string, owner *syscall.Credential) e
 	data := filepath.Join(s.Dir, "data")
 	err := errors.Join(daemontest.Own(s.Dir, owner), os.Mkdir(data, 0o700), daemontest.Own(data, owner))
 	if err != nil {
-		return fmt.Errorf("mariadbtest: %w", err)
+		return err
 	}
 	script := bytes.NewBufferString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL, @current_hostname = 'localhost', @skip_auth_anonymous = 1;\n")
 	for _, name := range []string{"mysql_system_tables.sql", "mysql_system_tables_data.sql"} {
 		text, err := os.ReadFile(filepath.Join(scripts, name))
 		if err != nil {
-			return fmt.Errorf("mariadbtest: %w", err)
+			return err
 		}
 		script.Write(text)
 	}
 	cmd := exec.Command(server, append(s.own(), "--bootstrap", "--max-allowed-packet=8M", "--net-buffer-length=16K")...)
 	cmd.Dir, cmd.Stdin, cmd.SysProcAttr = s.Dir, script, daemon.Attr(owner, syscall.SIGTERM)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("mariadbtest: %w\n%s", err, out)
+		return fmt.Errorf("%w\n%s", err, out)
 	}
 	return nil
 }
@@ -146,18 +146,7 @@ func (s *Server) run(server string, owner *syscall.Credential, options []string)
 func (s *Server) Stop() error {
 	defer func() { _ = s.Remove() }()
 	_ = s.root.Close()
-	if err := s.End(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("mariadbtest: %w", err)
-	}
-	return nil
-}
-
-// Kill ends the server's process as a fault would. The server stays down.
-func (s *Server) Kill() error {
-	if err := s.End(syscall.SIGKILL); err != nil {
-		return fmt.Errorf("mariadbtest: %w", err)
-	}
-	return nil
+	return s.End(syscall.SIGTERM)
 }
 
 // Exec runs statements as root.

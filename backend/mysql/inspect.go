@@ -183,7 +183,7 @@ func tableFindingsMySQL(t *policy.Table, have seen) (list []backend.Finding) {
 	case kind == "":
 	case kind == "view" && !t.Public:
 		add(false, "table %s is a view: that no value makes its SELECT fail, that it reads tables of InnoDB alone, and that each of its rows depends on one %s's rows alone is assumed, not enforced",
-			t.Name, inspect.UnitOf(t.Dataset))
+			t.Name, t.Dataset.UnitName())
 	case kind == "view", kind == "relation of another kind":
 		add(true, "table %s is a %s; only a table will do", t.Name, kind)
 	case kind != "table" && !slices.Contains(ownRows, kind):

@@ -15,7 +15,6 @@ import (
 	"io"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/internal/link"
@@ -23,13 +22,8 @@ import (
 	client "github.com/go-sql-driver/mysql"
 )
 
-// ErrURL and errMySQLLink say what is wrong with a URL, whose text may hold a password.
-var (
-	ErrURL = errors.New("the url is not mysql://user:password@host:port/database, with socket, ssl-mode, ssl-ca, ssl-cert and ssl-key as its options")
-	// ErrLink says that the owner has not said how the way to the database is protected.
-	ErrLink = errors.New("the database is on another machine and the url does not say how the way there is protected: " +
-		"add ssl-mode=VERIFY_IDENTITY, or another ssl-mode if the network is trusted")
-)
+// ErrURL says what is wrong with a URL, whose text may hold a password.
+var ErrURL = errors.New("the url is not mysql://user:password@host:port/database, with socket, ssl-mode, ssl-ca, ssl-cert and ssl-key as its options")
 
 // Config is how to connect.
 type Config = client.Config
@@ -69,29 +63,16 @@ func ParseURL(text string) (config *Config, weak bool, err error) {
 	config.Net, config.Addr = "tcp", addressOf(u)
 	config.ConnectionAttributes = "program_name:dpproxy"
 	config.Collation, config.Logger, config.Timeout = "", &client.NopLogger{}, connectTimeout
-	options := map[string]string{}
-	for name, values := range u.Query() {
-		if name = strings.ToLower(name); options[name] != "" || len(values) != 1 {
-			return nil, false, ErrURL
-		}
-		options[name] = values[0]
+	options, known := link.Options(u, "socket")
+	if !known {
+		return nil, false, ErrURL
 	}
 	local := link.IsLoopback(u.Hostname())
 	if socket := options["socket"]; socket != "" {
 		config.Net, config.Addr, local = "unix", socket, true
 	}
-	mode := strings.ToUpper(options["ssl-mode"])
-	if mode == "" && !local {
-		return nil, false, ErrLink
-	}
-	config.TLS, err = link.TLS(mode, u.Hostname(), options)
-	for _, known := range []string{"socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"} {
-		delete(options, known)
-	}
-	if err == nil && len(options) > 0 {
-		err = ErrURL
-	}
-	return config, !local && (mode == "DISABLED" || mode == "REQUIRED"), err
+	config.TLS, weak, err = link.TLS(u.Hostname(), local, options)
+	return config, weak, err
 }
 
 func addressOf(u *url.URL) string {

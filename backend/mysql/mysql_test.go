@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend/internal/link"
 	"github.com/dpproxy/dpproxy/backend/mariadbtest"
 )
 
@@ -53,7 +54,7 @@ func TestEverySettingHasItsPlace(t *testing.T) {
 func TestLinks(t *testing.T) {
 	for url, want := range map[string]string{
 		"mysql://u:p@127.0.0.1/d": "", "mysql://u@localhost:3307/d?socket=/run/mysqld.sock": "", "mysql://u@[::1]:3306/d": "",
-		"mysql://u@db.example.org/d":                                    ErrLink.Error(),
+		"mysql://u@db.example.org/d":                                    link.ErrLink.Error(),
 		"mysql://u@db.example.org/d?ssl-mode=DISABLED":                  "",
 		"mysql://u@db.example.org/d?ssl-mode=verify_identity":           "",
 		"mysql://u@db.example.org/d?ssl-mode=verify_ca&ssl-ca=/nowhere": "the file of ssl-ca cannot be read",

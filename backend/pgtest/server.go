@@ -46,6 +46,16 @@ func Launch(settings ...string) (*Server, error) {
 }
 
 func launch(initialise func(*Server, string, *syscall.Credential) error, settings []string) (*Server, error) {
+	return made(func(s *Server, bin string, owner *syscall.Credential) error {
+		if err := initialise(s, bin, owner); err != nil {
+			return err
+		}
+		return s.run(bin, owner, settings)
+	})
+}
+
+// made is a server in a directory of its own, which is removed where making it fails.
+func made(do func(s *Server, bin string, owner *syscall.Credential) error) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -55,71 +65,46 @@ func launch(initialise func(*Server, string, *syscall.Credential) error, setting
 		return nil, err
 	}
 	s := &Server{}
-	if s.Dir, s.Remove, err = directory(); err != nil {
-		return nil, err
+	if s.Dir, s.Remove, err = daemontest.Directory("dpproxy-pgtest-"); err != nil {
+		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	if err = initialise(s, bin, owner); err == nil {
-		err = s.run(bin, owner, settings)
+	if err = daemontest.Own(s.Dir, owner); err == nil {
+		err = do(s, bin, owner)
 	}
 	if err != nil {
 		_ = s.Remove()
-		return nil, err
+		return nil, fmt.Errorf("pgtest: %w", err)
 	}
 	return s, nil
 }
 
-// directory makes a directory for a server.
-func directory() (dir string, remove func() error, err error) {
-	if dir, remove, err = daemontest.Directory("dpproxy-pgtest-"); err != nil {
-		return "", nil, fmt.Errorf("pgtest: %w", err)
-	}
-	return dir, remove, nil
-}
-
 // initialise makes the data directory: a copy of one that initdb has made, if this binary has one.
 func (s *Server) initialise(bin string, owner *syscall.Credential) error {
-	if err := own(s.Dir, owner); err != nil {
-		return err
-	}
-	made, err := pristine.data(bin, owner)
+	of, err := pristine.server()
 	switch {
 	case err != nil:
 		return err
-	case made == "":
+	case of == nil:
 		return s.initdb(bin, owner)
 	}
-	if out, err := exec.Command("cp", "-a", made, s.data()).CombinedOutput(); err != nil {
-		return fmt.Errorf("pgtest: cp: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// own gives a directory to the user that the server runs as.
-func own(dir string, owner *syscall.Credential) error {
-	if err := daemontest.Own(dir, owner); err != nil {
-		return fmt.Errorf("pgtest: %w", err)
+	if out, err := exec.Command("cp", "-a", of.data(), s.data()).CombinedOutput(); err != nil {
+		return fmt.Errorf("cp: %w\n%s", err, out)
 	}
 	return nil
 }
 
 func (s *Server) initdb(bin string, owner *syscall.Credential) error {
-	return s.fill(bin, owner, "initdb", "-D", s.data(), "-U", superuser, "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync")
-}
-
-// fill has a program of PostgreSQL's make the data directory.
-func (s *Server) fill(bin string, owner *syscall.Credential, program string, args ...string) error {
-	cmd := exec.Command(filepath.Join(bin, program), args...)
-	cmd.Dir = s.Dir
-	cmd.SysProcAttr = daemon.Attr(owner, syscall.SIGINT)
+	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", s.data(), "-U", superuser, "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync")
+	cmd.Dir, cmd.SysProcAttr = s.Dir, daemon.Attr(owner, syscall.SIGINT)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("pgtest: %s: %w\n%s", program, err, out)
+		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	return nil
 }
 
 // run starts the server's process and waits until it answers.
 func (s *Server) run(bin string, owner *syscall.Credential, settings []string) error {
-	err := s.Run(daemon.Attr(owner, syscall.SIGINT), func() *exec.Cmd {
+	return s.Run(daemon.Attr(owner, syscall.SIGINT), func() *exec.Cmd {
 		args := []string{"-D", s.data(), "-k", s.Dir}
 		for _, set := range append([]string{"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(s.Port), "fsync=off",
 			"full_page_writes=off", "shared_buffers=32MB", "max_connections=80", "timezone=UTC"}, settings...) {
@@ -135,28 +120,16 @@ func (s *Server) run(bin string, owner *syscall.Credential, settings []string) e
 		}
 		return conn.Close(ctx)
 	})
-	if err != nil {
-		return fmt.Errorf("pgtest: %w", err)
-	}
-	return nil
 }
 
 // Stop ends the server at once, disconnecting its clients, and removes its directory.
 func (s *Server) Stop() error {
 	defer func() { _ = s.Remove() }()
-	if err := s.End(syscall.SIGINT); err != nil {
-		return fmt.Errorf("pgtest: %w", err)
-	}
-	return nil
+	return s.End(syscall.SIGINT)
 }
 
 // Crash ends the server's processes without a shutdown, as a fault would. The server stays down.
-func (s *Server) Crash() error {
-	if err := s.End(syscall.SIGQUIT); err != nil {
-		return fmt.Errorf("pgtest: %w", err)
-	}
-	return nil
-}
+func (s *Server) Crash() error { return s.End(syscall.SIGQUIT) }
 
 // URL connects the superuser to database postgres.
 func (s *Server) URL() string { return s.URLFor(superuser, "postgres") }

@@ -3,7 +3,6 @@ package pgtest
 import (
 	"context"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -30,29 +29,14 @@ type copies struct {
 	made   *Server
 }
 
-// data is the directory to copy, or empty.
-func (c *copies) data(bin string, owner *syscall.Credential) (string, error) {
+// server is what to copy, or nil.
+func (c *copies) server() (of *Server, err error) {
 	c.Lock()
 	defer c.Unlock()
-	if !c.wanted {
-		return "", nil
+	if c.wanted && c.made == nil {
+		c.made, err = made((*Server).initdb)
 	}
-	if c.made != nil {
-		return c.made.data(), nil
-	}
-	s, err := &Server{}, error(nil)
-	if s.Dir, s.Remove, err = directory(); err != nil {
-		return "", err
-	}
-	if err = own(s.Dir, owner); err == nil {
-		err = s.initdb(bin, owner)
-	}
-	if err != nil {
-		_ = s.Remove()
-		return "", err
-	}
-	c.made = s
-	return s.data(), nil
+	return c.made, err
 }
 
 // Main runs the tests, stops the shared server and returns the exit code.

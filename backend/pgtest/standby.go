@@ -21,12 +21,7 @@ import (
 // ends. It goes by the name standby. It is made as pg_basebackup makes one, which not every package of a server has.
 func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	copied, err := launch(func(c *Server, _ string, owner *syscall.Credential) error {
-		if err := own(c.Dir, owner); err != nil {
-			return err
-		}
-		return s.copyTo(c, owner)
-	}, settings)
+	copied, err := launch(func(c *Server, _ string, owner *syscall.Credential) error { return s.copyTo(c, owner) }, settings)
 	return daemontest.UntilTheEnd(t, copied, err, ErrNoBinaries)
 }
 
@@ -61,7 +56,7 @@ func (s *Server) copyTo(c *Server, owner *syscall.Credential) error {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}
-		if err := own(path, owner); err != nil {
+		if err := daemontest.Own(path, owner); err != nil {
 			return err
 		}
 	}

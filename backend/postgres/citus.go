@@ -289,7 +289,7 @@ func (b *DB) clusterFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset) 
 
 // finding says of a table that is in the catalog of Citus how it lies.
 func (l layout) finding(t *policy.Table, group []string, within bool) backend.Finding {
-	unit, where := inspect.UnitOf(t.Dataset), ""
+	unit, where := t.Dataset.UnitName(), ""
 	switch {
 	case l.everywhere():
 		return backend.Finding{Note: true, Text: fmt.Sprintf("table %s is a reference table: a question to it is counted by one machine, and it joins tables that are distributed where their rows lie", t.Name)}
@@ -364,7 +364,7 @@ func nodeFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset) (list []bac
 		}
 		if said[1] != "-1" {
 			list = append(list, backend.Finding{Fatal: true, Text: fmt.Sprintf("worker %s: temp_file_limit bounds the temporary files of dpproxy's sessions: with enough rows one %s more or fewer would decide whether a query ends, and the answer would show it. "+
-				"There, as a superuser: ALTER ROLE … SET temp_file_limit = -1", node, inspect.UnitOf(d))})
+				"There, as a superuser: ALTER ROLE … SET temp_file_limit = -1", node, d.UnitName())})
 		}
 		if said[2] != "f" {
 			list = append(list, backend.Finding{Fatal: true, Text: fmt.Sprintf("worker %s is a standby, which lags, and may cancel a query by how long it takes", node)})

@@ -268,16 +268,13 @@ const noLoops = "SET LOCAL enable_nestloop = off"
 
 // collectPostgres checks the types of the columns, then takes every row.
 func collectPostgres(rows pgx.Rows, into *execute.Results) error {
-	first := true
-	measure, cells, counts := make([]int32, into.Leading()), make([]int32, into.Cells), make([]int64, into.Counts)
+	first, row := true, into.Row()
 	var targets []any
-	for _, small := range [][]int32{measure, cells} {
-		for i := range small {
-			targets = append(targets, &small[i])
-		}
+	for i := range row.Small {
+		targets = append(targets, &row.Small[i])
 	}
-	for i := range counts {
-		targets = append(targets, &counts[i])
+	for i := range row.Counts {
+		targets = append(targets, &row.Counts[i])
 	}
 	for rows.Next() {
 		if fields := rows.FieldDescriptions(); first {
@@ -285,7 +282,7 @@ func collectPostgres(rows pgx.Rows, into *execute.Results) error {
 				return execute.ErrResult
 			}
 			for i, f := range fields {
-				if small := len(measure) + len(cells); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
+				if small := len(row.Small); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
 					return execute.ErrResult
 				}
 			}
@@ -294,7 +291,7 @@ func collectPostgres(rows pgx.Rows, into *execute.Results) error {
 		if err := rows.Scan(targets...); err != nil {
 			return execute.ErrResult // its text would hold the value
 		}
-		if err := into.Add(execute.NumberOf(measure), cells, counts); err != nil {
+		if err := into.AddRow(row); err != nil {
 			return err
 		}
 	}

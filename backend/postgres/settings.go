@@ -16,7 +16,6 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 
 	"github.com/dpproxy/dpproxy/backend"
-	"github.com/dpproxy/dpproxy/backend/internal/inspect"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -252,7 +251,7 @@ func (b *DB) settingFindings(ctx context.Context, d *policy.Dataset) (list []bac
 		"a query would fail or not, and show it. dpproxy needs UTF8: restore a dump into a database made with "+
 		"CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and name that one in the url", encoding)
 	add(files != "-1" || limited(kept), true, "temp_file_limit bounds the temporary files of dpproxy's sessions: with enough rows one %s more or fewer would decide whether "+
-		"a query ends, and the answer would show it. As a superuser: ALTER ROLE %s IN DATABASE %s SET temp_file_limit = -1", inspect.UnitOf(d), role, database)
+		"a query ends, and the answer would show it. As a superuser: ALTER ROLE %s IN DATABASE %s SET temp_file_limit = -1", d.UnitName(), role, database)
 	for _, limit := range []struct {
 		most int
 		what string

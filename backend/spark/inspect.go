@@ -133,7 +133,7 @@ func momentFinding(t *policy.Table, at relation) backend.Finding {
 func boundFinding(t *policy.Table) (list []backend.Finding) {
 	for _, f := range inspect.BoundFinding(t, false) {
 		if t.MaxRowsPerUnit == 1 && t.MaxGroups == 0 {
-			f.Text = fmt.Sprintf("table %s: Spark enforces no constraint, so that none proves one row per %s; each query sorts the rows to keep one", t.Name, inspect.UnitOf(t.Dataset))
+			f.Text = fmt.Sprintf("table %s: Spark enforces no constraint, so that none proves one row per %s; each query sorts the rows to keep one", t.Name, t.Dataset.UnitName())
 		}
 		f.Note, f.Numbered = true, "" // nothing would spare it
 		list = append(list, f)
@@ -225,10 +225,10 @@ func tableFindings(t *policy.Table, at relation) (list []backend.Finding) {
 		refuse(" is of Parquet files, of which a query reads no one version; say static: true if they never change, or make it a table of Iceberg or Delta")
 	}
 	if t.Via != nil {
-		refuse(": its %ss are found through %s.%s, whose keys nothing keeps different: Spark enforces no constraint. Give the table a column of its own that names the %[1]s", inspect.UnitOf(t.Dataset), t.Via.Table.Name, t.Via.Key)
+		refuse(": its %ss are found through %s.%s, whose keys nothing keeps different: Spark enforces no constraint. Give the table a column of its own that names the %[1]s", t.Dataset.UnitName(), t.Via.Table.Name, t.Via.Key)
 	}
 	if t.RowRank != "" {
-		refuse(": nothing proves that no two rows of a %s have the same row_rank: Spark enforces no constraint. Leave row_rank out, and each query numbers the rows", inspect.UnitOf(t.Dataset))
+		refuse(": nothing proves that no two rows of a %s have the same row_rank: Spark enforces no constraint. Leave row_rank out, and each query numbers the rows", t.Dataset.UnitName())
 	}
 	return list
 }

@@ -14,13 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// errURL and ErrLink say what is wrong with a URL, whose text may hold a password.
-var (
-	errURL = errors.New("the url is not spark://user:password@host:port/database, with auth, catalog, queries, ssl-mode, ssl-ca, ssl-cert and ssl-key as its options")
-	// ErrLink says that the owner has not said how the way to the database is protected.
-	ErrLink = errors.New("the database is on another machine and the url does not say how the way there is protected: " +
-		"add ssl-mode=VERIFY_IDENTITY, or another ssl-mode if the network is trusted")
-)
+// errURL says what is wrong with a URL, whose text may hold a password.
+var errURL = errors.New("the url is not spark://user:password@host:port/database, with auth, catalog, queries, ssl-mode, ssl-ca, ssl-cert and ssl-key as its options")
 
 // server is what a URL says.
 type server struct {
@@ -38,12 +33,9 @@ func linkOf(text string) (to server, err error) {
 	if err != nil || u.Scheme != "spark" || u.Hostname() == "" || strings.Contains(strings.TrimPrefix(u.Path, "/"), "/") {
 		return to, errURL
 	}
-	options := map[string]string{}
-	for name, values := range u.Query() {
-		if name = strings.ToLower(name); options[name] != "" || len(values) != 1 {
-			return to, errURL
-		}
-		options[name] = values[0]
+	options, known := link.Options(u, "auth", "catalog", "queries")
+	if !known {
+		return to, errURL
 	}
 	to.config = hive.Config{Address: u.Host, User: u.User.Username()}
 	if u.Port() == "" {
@@ -68,19 +60,6 @@ func linkOf(text string) (to server, err error) {
 			return to, errors.New("queries must be a whole number from 1 to 1000")
 		}
 	}
-	mode, local := strings.ToUpper(options["ssl-mode"]), link.IsLoopback(u.Hostname())
-	if mode == "" && !local {
-		return to, ErrLink
-	}
-	if to.config.TLS, err = link.TLS(mode, u.Hostname(), options); err != nil {
-		return to, err
-	}
-	for _, known := range []string{"auth", "catalog", "queries", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"} {
-		delete(options, known)
-	}
-	if len(options) > 0 {
-		return to, errURL
-	}
-	to.weak = !local && (mode == "DISABLED" || mode == "REQUIRED")
-	return to, nil
+	to.config.TLS, to.weak, err = link.TLS(u.Hostname(), link.IsLoopback(u.Hostname()), options)
+	return to, err
 }

@@ -208,23 +208,22 @@ func (b *DB) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group
 		err = s.Query(ctx, text, func(r hive.Row) error { return addKey(into.Of[0], r) })
 		return into.Groups(), err
 	}
-	leading := into.Leading()
-	cells, counts := make([]int32, leading+into.Cells), make([]int64, into.Counts)
+	row := into.Row()
 	err = s.Query(ctx, text, func(r hive.Row) error {
-		if len(r) != len(cells)+len(counts) {
+		if len(r) != row.Width() {
 			return execute.ErrResult
 		}
 		for i, v := range r {
 			switch {
-			case v.Null, i < len(cells) && v.Kind != hive.Int, i >= len(cells) && v.Kind != hive.Bigint:
+			case v.Null, i < len(row.Small) && v.Kind != hive.Int, i >= len(row.Small) && v.Kind != hive.Bigint:
 				return execute.ErrResult
-			case i < len(cells):
-				cells[i] = int32(v.Whole)
+			case i < len(row.Small):
+				row.Small[i] = int32(v.Whole)
 			default:
-				counts[i-len(cells)] = v.Whole
+				row.Counts[i-len(row.Small)] = v.Whole
 			}
 		}
-		return into.Add(execute.NumberOf(cells[:leading]), cells[leading:], counts)
+		return into.AddRow(row)
 	})
 	return into.Groups(), err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/backendtest"
 	"github.com/dpproxy/dpproxy/backend/hive"
 	"github.com/dpproxy/dpproxy/backend/internal/execute"
+	"github.com/dpproxy/dpproxy/backend/internal/link"
 	"github.com/dpproxy/dpproxy/backend/sparktest"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -25,7 +26,7 @@ func TestSparkLinks(t *testing.T) {
 		"spark://me:secret@localhost":                                      "",
 		"spark://me@db.example:10000/w?ssl-mode=VERIFY_IDENTITY&queries=9": "",
 		"spark://me@db.example:10000/w?ssl-mode=DISABLED":                  "",
-		"spark://me:secret@db.example/w":                                   ErrLink.Error(),
+		"spark://me:secret@db.example/w":                                   link.ErrLink.Error(),
 		"spark://me@127.0.0.1/w?auth=kerberos":                             "auth must be plain or nosasl",
 		"spark://me@127.0.0.1/w?queries=0":                                 "queries must be",
 		"spark://me@127.0.0.1/w?catalog=lake":                              "",

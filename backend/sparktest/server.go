@@ -259,18 +259,7 @@ func (s *Server) Stop() error {
 		return nil
 	}
 	defer func() { _ = s.Remove() }()
-	if err := s.End(syscall.SIGKILL); err != nil { // nobody reads the data again
-		return fmt.Errorf("sparktest: %w", err)
-	}
-	return nil
-}
-
-// Kill ends the server's process as a fault would. The server stays down.
-func (s *Server) Kill() error {
-	if err := s.End(syscall.SIGKILL); err != nil {
-		return fmt.Errorf("sparktest: %w", err)
-	}
-	return nil
+	return s.End(syscall.SIGKILL) // nobody reads the data again
 }
 
 // Stall stops the server's process where it is: connections are taken, and nothing is said on them. Kill ends it.

@@ -206,21 +206,20 @@ func (ch *Weigher) preferred(m *plans.Measure) bool { return Preferred(m, ch.Con
 
 // heldNearer is what she holds that is more exact than a path that is preferred to a fresh count; nil means nothing is.
 func (ch *Weigher) heldNearer(q *goal, c *alternative) *alternative {
-	var best *alternative
-	for i := range q.held {
-		if h := &q.held[i]; h.not == lessExact && h.variance < c.variance && !ch.asExact(q, c.path, c.variance) && (best == nil || h.variance < best.variance) {
-			best = h
-		}
-	}
-	return best
+	return leastOf(q.held, func(h *alternative) bool {
+		return h.not == lessExact && h.variance < c.variance && !ch.asExact(q, c.path, c.variance)
+	})
 }
 
 // least is the candidate with the least expected error among those that may be had.
 func least(list []alternative) *alternative {
-	var best *alternative
-	for i, c := range list {
-		if c.not == "" && (best == nil || c.variance < best.variance) {
-			best = &list[i]
+	return leastOf(list, func(c *alternative) bool { return c.not == "" })
+}
+
+func leastOf(list []alternative, among func(*alternative) bool) (best *alternative) {
+	for i := range list {
+		if c := &list[i]; among(c) && (best == nil || c.variance < best.variance) {
+			best = c
 		}
 	}
 	return best

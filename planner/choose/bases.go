@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
 // additive asks for counts and sums: for counters side by side, or by combination of their conditions; and for each
@@ -63,7 +64,7 @@ func (v *LeafPlanner) based(lp *LeafPlan, form func(linear.Set) (*Request, *refu
 	made := map[int]*Request{}
 	var bases, rest []int
 	for s, keys := range lp.Sets {
-		contained := slices.ContainsFunc(lp.Sets, func(other linear.Set) bool { return len(other) > len(keys) && containsSet(other, keys) })
+		contained := slices.ContainsFunc(lp.Sets, func(other linear.Set) bool { return len(other) > len(keys) && reuse.ContainsAll(other, keys) })
 		again := slices.ContainsFunc(lp.Sets[:s], func(other linear.Set) bool { return slices.Equal(other, keys) })
 		if contained || again {
 			if !again {
@@ -99,10 +100,6 @@ func (v *LeafPlanner) based(lp *LeafPlan, form func(linear.Set) (*Request, *refu
 	return best, nil
 }
 
-func containsSet(all, some linear.Set) bool {
-	return !slices.ContainsFunc(some, func(k int) bool { return !slices.Contains(all, k) })
-}
-
 // assigned lets each set be read from one of the bases.
 func (v *LeafPlanner) assigned(lp *LeafPlan, made map[int]*Request, bases []int) []*Request {
 	asks := make([]*Request, len(bases))
@@ -113,7 +110,7 @@ func (v *LeafPlanner) assigned(lp *LeafPlan, made map[int]*Request, bases []int)
 	for s, keys := range lp.Sets {
 		var from *Request
 		for _, a := range asks {
-			if containsSet(a.set, keys) && (from == nil || a.Cells < from.Cells) {
+			if reuse.ContainsAll(a.set, keys) && (from == nil || a.Cells < from.Cells) {
 				from = a
 			}
 		}
@@ -157,22 +154,32 @@ func (v *LeafPlanner) nominal() privacy.Cost {
 	return c
 }
 
-// order is the power of a request's share of the cost that its error falls with.
-func (v *LeafPlanner) order() float64 {
-	if v.Optimizer.Context.Accountant() == privacy.ZCDP {
+// Order is the power of a part of the cost that errors fall with: noise grows as 1/cost (pure) or 1/√cost (zCDP).
+func Order(a privacy.Accountant) float64 {
+	if a == privacy.ZCDP {
 		return 1
 	}
 	return 2
 }
 
-// error is the least sum of the requests' errors when they share a cost: with errors w/s^p of shares s that add up to
-// 1, s is in proportion to w^(1/(p+1)).
-func (v *LeafPlanner) error(asks []*Request) float64 {
+// Divided is the least sum of errors w/s^p over shares s that add up to 1: s is in proportion to w^(1/(p+1)).
+func Divided(weights []float64, p float64) float64 {
 	sum := 0.
-	for _, a := range asks {
-		sum += math.Pow(a.weight, 1/(v.order()+1))
+	for _, w := range weights {
+		sum += math.Pow(w, 1/(p+1))
 	}
-	return math.Pow(sum, v.order()+1)
+	return math.Pow(sum, p+1)
+}
+
+func (v *LeafPlanner) order() float64 { return Order(v.Optimizer.Context.Accountant()) }
+
+// error is the least sum of the requests' errors when they share a cost.
+func (v *LeafPlanner) error(asks []*Request) float64 {
+	weights := make([]float64, len(asks))
+	for i, a := range asks {
+		weights[i] = a.weight
+	}
+	return Divided(weights, v.order())
 }
 
 // shares are the parts of the cost that a leaf plan's requests take, in 2^-20ths, those that measure nothing none.

@@ -14,7 +14,7 @@ import (
 // than oldest is looked at; where that leaves one release, which does by itself, there is nothing to combine it with.
 func (ch *Optimizer) combined(q *goal, oldest int) []alternative {
 	views := ch.views(q.Table)
-	if views == nil || views.Read() == 0 || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MaxMixedRows || q.Table.MaxGroups > 0 {
+	if views == nil || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MaxMixedRows || q.Table.MaxGroups > 0 {
 		return nil
 	}
 	find := func() (list []reuse.CombinedReading) {
@@ -28,10 +28,11 @@ func (ch *Optimizer) combined(q *goal, oldest int) []alternative {
 		return list
 	}
 	var found []reuse.CombinedReading
-	if views.Eldest() == oldest {
+	extent := views.Extent()
+	if extent.Read == 0 || extent.Eldest == oldest {
 		return nil
 	}
-	if views.Ages() {
+	if extent.Ages {
 		found = find()
 	} else {
 		found = views.Remembered(reuse.MixKey{Of: q.own.Digest, At: fmt.Sprint(q.share, ch.Context.Settings.Confidence, ch.Context.Settings.MaxError, oldest)}, find)

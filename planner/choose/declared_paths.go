@@ -19,13 +19,7 @@ func (ch *Optimizer) offered(q *goal) []alternative {
 	if least(list) != nil {
 		return list
 	}
-	var best *alternative
-	for i, c := range list {
-		if c.hint != "" && (best == nil || c.variance < best.variance) {
-			best = &list[i]
-		}
-	}
-	if best != nil {
+	if best := leastOf(list, func(c *alternative) bool { return c.hint != "" }); best != nil {
 		ch.Hints.Add(best.hint)
 	}
 	return list

@@ -24,13 +24,10 @@ func (ch *Optimizer) again(q *goal) (list []alternative) {
 			continue
 		}
 		w := &Path{Measure: q.Measure(q.own.Kind, q.own.Name), Reading: reuse.OwnReading(q.Query)}
-		if m := reuse.ReadDescribed(h, q.Table); m != nil {
-			w.Measure = q.Measure(m.Kind, m.Name)
-			w.Measure.Shared = m.Shared
-			w.Measure.Declared = reuse.DeclaredAs(q.Table, m.Shared, m.Name)
-		} else if shared, kind, name, ok := reuse.DescribedHead(h); ok && shared {
+		shared, kind, name, ok := reuse.DescribedHead(h)
+		if ok && (shared || reuse.ReadDescribed(h, q.Table) != nil) {
 			w.Measure = q.Measure(kind, name)
-			w.Measure.Shared, w.Measure.Declared = true, reuse.DeclaredAs(q.Table, true, name)
+			w.Measure.Shared, w.Measure.Declared = shared, reuse.DeclaredAs(q.Table, shared, name)
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := alternative{path: w, variance: ch.worst(h.Spec, w.Reading), holding: h}
@@ -74,8 +71,8 @@ func (ch *Optimizer) aloneIn(t *policy.Table, list []alternative) bool {
 	if views == nil || ch.Context.Alternatives {
 		return false
 	}
-	only, alone := views.Alone()
-	return alone && slices.ContainsFunc(list, func(c alternative) bool { return c.holding.ID == only && c.not == "" })
+	e := views.Extent()
+	return e.Combine == 1 && slices.ContainsFunc(list, func(c alternative) bool { return c.holding.ID == e.Only && c.not == "" })
 }
 
 // oldestEnough is the age of the oldest of what is held that is as exact as asked; MaxInt: there is none, or all is to

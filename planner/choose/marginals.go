@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -120,12 +121,7 @@ func (v *LeafPlanner) strategy(a *Request, m *linear.Marginals) bool {
 	if err != nil {
 		return false
 	}
-	best := slices.MinFunc(list, func(x, y mechanisms.Candidate) int {
-		if x.Error < y.Error {
-			return -1
-		}
-		return 1
-	})
+	best := slices.MinFunc(list, func(x, y mechanisms.Candidate) int { return cmp.Compare(x.Error, y.Error) })
 	if best.Spec.Counts().Strategy.Kind != mechanisms.Marginals {
 		return false
 	}

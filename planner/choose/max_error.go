@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"slices"
@@ -175,15 +176,7 @@ func (ch *Weigher) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, bou
 		}
 		list = append(list, l)
 	}
-	slices.SortStableFunc(list, func(a, b looked) int {
-		if a.variance == b.variance {
-			return 0
-		}
-		if a.variance > b.variance {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(list, func(a, b looked) int { return cmp.Compare(b.variance, a.variance) })
 	for _, l := range list[:min(len(list), maxWidths)] {
 		if errors.Of(rows[l.row]).HalfWidth > bound {
 			return false

@@ -150,18 +150,9 @@ func (p *Factor) appendPiece(key []byte, i, piece int) []byte {
 
 // forEachCells calls f for each condition on cells of a column in a predicate.
 func forEachCells(p predicate.Pred, c *policy.Column, f func([]mechanisms.Span)) {
-	switch p := p.(type) {
-	case predicate.AllOf:
-		for _, q := range p {
-			forEachCells(q, c, f)
-		}
-	case predicate.AnyOf:
-		for _, q := range p {
-			forEachCells(q, c, f)
-		}
-	case predicate.InCells:
-		if p.Column == c {
-			f(p.Spans)
+	for q := range predicate.Leaves(p) {
+		if in, ok := q.(predicate.InCells); ok && in.Column == c {
+			f(in.Spans)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (v *Solver) narrow(residual []*semantics.Expr, only map[int][]*semantics.Ex
 		}
 	}
 	filter, left := v.Query.Filter, predicate.Pred(nil)
-	for _, q := range ConjunctsOf(v.Query.Counts[0]) {
+	for _, q := range predicate.Conjuncts(v.Query.Counts[0]) {
 		columns, _ := predicate.Columns(q, nil)
 		if slices.ContainsFunc(columns, func(c *policy.Column) bool { return slices.Contains(shown, c) }) {
 			left = predicate.All(left, q)
@@ -83,17 +83,6 @@ func (v *Solver) narrow(residual []*semantics.Expr, only map[int][]*semantics.Ex
 		v.Query.Filter, v.Query.Counts[0] = filter, left
 	}
 	return residual, only
-}
-
-// ConjunctsOf are the parts of a conjunction.
-func ConjunctsOf(p predicate.Pred) []predicate.Pred {
-	switch p := p.(type) {
-	case nil:
-		return nil
-	case predicate.AllOf:
-		return p
-	}
-	return []predicate.Pred{p}
 }
 
 // orderCounters puts the counters in the order of their canonical encodings, each once, and drops those that hold in no

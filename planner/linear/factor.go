@@ -254,7 +254,7 @@ func (v *Solver) admitted(p *Factor, cells []int) bool {
 // within is what the conjuncts of the filter say of the factor's cells.
 func (v *Solver) within(p *Factor) []predicate.Pred {
 	var out []predicate.Pred
-	for _, q := range ConjunctsOf(v.Query.Filter) {
+	for _, q := range predicate.Conjuncts(v.Query.Filter) {
 		if q = predicate.Implied(q, func(c *policy.Column) bool { return slices.Contains(p.Columns, plans.ColumnIndex(v.Table, c)) }); q != nil {
 			out = append(out, q)
 		}
@@ -283,7 +283,7 @@ func (v *Solver) decidesKeys(lists ...[]*semantics.Expr) [][]int {
 		combinations *= d.Size()
 	}
 	var out [][]int
-	for _, q := range ConjunctsOf(v.Query.Filter) {
+	for _, q := range predicate.Conjuncts(v.Query.Filter) {
 		columns, onGrid := predicate.Columns(q, nil)
 		var at []int
 		for _, c := range columns {

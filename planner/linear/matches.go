@@ -73,7 +73,7 @@ func (v *Solver) listed(e *semantics.Expr, known predicate.Pred) bool {
 			if slices.Contains(e.Cols, at) {
 				read = append(read, at)
 			}
-			there = there || slices.ContainsFunc(ConjunctsOf(known), func(q predicate.Pred) bool {
+			there = there || slices.ContainsFunc(predicate.Conjuncts(known), func(q predicate.Pred) bool {
 				in, ok := q.(predicate.InCells)
 				return ok && in.Column == v.Table.Columns[at] && !slices.ContainsFunc(in.Spans, func(s mechanisms.Span) bool { return s.To > in.Column.Domain.Null })
 			})
@@ -122,7 +122,7 @@ func (v *Solver) multiply() {
 	}
 	row := v.Table.Columns[m.Row()]
 	var filters []predicate.Pred
-	for _, q := range ConjunctsOf(v.Query.Filter) {
+	for _, q := range predicate.Conjuncts(v.Query.Filter) {
 		if columns, onGrid := predicate.Columns(q, nil); onGrid && len(columns) == 1 && columns[0] == row {
 			filters = append(filters, q)
 		}

@@ -256,7 +256,7 @@ func evened(starts []int, regular int) ([]int, bool) {
 	}
 	length := 0
 	for i := 2; i < len(starts) && starts[i] < regular; i++ {
-		length = divisor(starts[i]-starts[i-1], length)
+		length = plans.Divisor(starts[i]-starts[i-1], length)
 	}
 	if length < 2 || regular/length > plans.MaxCells {
 		return nil, false
@@ -273,14 +273,6 @@ func evened(starts []int, regular int) ([]int, bool) {
 		}
 	}
 	return even, true
-}
-
-// divisor is the greatest that both have.
-func divisor(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // put sets the box to the first cells of a combination of the factor's pieces.

@@ -20,10 +20,7 @@ func (s *Query) RowOrder() []int {
 	if s.Empty {
 		return []int{0}
 	}
-	order := make([]int, s.Cells)
-	for i := range order {
-		order[i] = i
-	}
+	order := semantics.IdentityOf(s.Cells)
 	if len(s.Keys) == 0 {
 		return order
 	}
@@ -124,10 +121,7 @@ func (s *Query) ranks(k int) []int {
 		}
 		return ranks
 	}
-	byClass := make([]int, p.Classes)
-	for i := range byClass {
-		byClass[i] = i
-	}
+	byClass := semantics.IdentityOf(p.Classes)
 	compare := func(a, b policy.Value) int {
 		switch {
 		case a == nil && b == nil:

@@ -3,6 +3,7 @@ package linear
 import (
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -34,9 +35,9 @@ func tile(d *policy.Domain, class, number []int32) {
 		case from == 0 || to == d.Regular:
 			number[i] = 0
 		case months > 0:
-			number[i] = int32(floorDiv(monthAt(d, i)-monthAt(d, from), months) + 1<<20)
+			number[i] = int32(scalar.FloorDiv(monthAt(d, i)-monthAt(d, from), months) + 1<<20)
 		default:
-			number[i] = int32(floorDiv(i-from, to-from) + 1<<20)
+			number[i] = int32(scalar.FloorDiv(i-from, to-from) + 1<<20)
 		}
 	}
 }
@@ -75,12 +76,4 @@ func timeOf(v policy.Value) (time.Time, bool) {
 		return time.UnixMicro(int64(v)).UTC(), true
 	}
 	return time.Time{}, false
-}
-
-// floorDiv divides towards minus infinity.
-func floorDiv(a, b int) int {
-	if q := a / b; a%b >= 0 {
-		return q
-	}
-	return a/b - 1
 }

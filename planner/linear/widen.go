@@ -31,7 +31,7 @@ func (s *Query) Widens() bool {
 // their conditions leave out, and conditions that are not keys' become factors, of the finest cells that there is room
 // for.
 func (s *Query) Around(most int) *Query {
-	wide := &Query{Question: &Question{Table: s.Table}, Asked: Counted{}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
+	wide := Identity(s.Table, nil)
 	conditions, ok := s.conditionsApart()
 	if !ok {
 		return nil
@@ -147,7 +147,7 @@ func (s *Query) conditionsApart() (parts []*Factor, ok bool) {
 		preds   []predicate.Pred
 	}
 	var groups []group
-	for _, q := range ConjunctsOf(s.Filter) {
+	for _, q := range predicate.Conjuncts(s.Filter) {
 		var at []int
 		columns, _ := predicate.Columns(q, nil)
 		for _, c := range columns {

@@ -44,3 +44,11 @@ func evenRun(starts []int, cells, from int) (length, to int) {
 	}
 	return length, to
 }
+
+// Divisor is the greatest number that divides both.
+func Divisor[T int | int64](a, b T) T {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

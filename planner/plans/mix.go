@@ -8,14 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
-// CellsIn counts the cells of spans.
-func CellsIn(spans []mechanisms.Span) (n int) {
-	for _, s := range spans {
-		n += s.To - s.From
-	}
-	return n
-}
-
 // Term is a part of how a row is read from several releases: Num/Den times the sum of cells of a counter of a measure.
 type Term struct {
 	Measure, Counter int
@@ -59,7 +51,7 @@ func (p *Plan) MixText(row []Term) string {
 			text += w.RatString() + " × "
 		}
 		m := p.Measures[t.Measure]
-		if cells := CellsIn(t.Spans); cells == m.Spec.Cells {
+		if cells := mechanisms.CellsIn(t.Spans); cells == m.Spec.Cells {
 			text += "all of "
 		} else {
 			text += predicate.Text(int64(cells)) + " of " + predicate.Text(int64(m.Spec.Cells)) + " cells of "

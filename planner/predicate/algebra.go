@@ -2,6 +2,7 @@ package predicate
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 	"strings"
 
@@ -89,17 +90,11 @@ func Any(parts ...Pred) Pred {
 // do. Without such parts all of p is left. Where one part says no more than all others what is left is nil, which holds
 // everywhere: of a OR a AND b it is a.
 func Factored(p AnyOf) (shared []Pred, rest Pred) {
-	conjuncts := func(p Pred) []Pred {
-		if all, ok := p.(AllOf); ok {
-			return all
-		}
-		return []Pred{p}
-	}
 	within := func(p Pred, list []Pred) bool {
 		return slices.ContainsFunc(list, func(q Pred) bool { return same(p, q) })
 	}
-	for _, c := range conjuncts(p[0]) {
-		if !slices.ContainsFunc(p[1:], func(q Pred) bool { return !within(c, conjuncts(q)) }) {
+	for _, c := range Conjuncts(p[0]) {
+		if !slices.ContainsFunc(p[1:], func(q Pred) bool { return !within(c, Conjuncts(q)) }) {
 			shared = append(shared, c)
 		}
 	}
@@ -107,7 +102,7 @@ func Factored(p AnyOf) (shared []Pred, rest Pred) {
 		return nil, p
 	}
 	return shared, Any(mapped(p, func(q Pred) Pred {
-		return All(slices.DeleteFunc(slices.Clone(conjuncts(q)), func(c Pred) bool { return within(c, shared) })...)
+		return All(slices.DeleteFunc(slices.Clone(Conjuncts(q)), func(c Pred) bool { return within(c, shared) })...)
 	})...)
 }
 
@@ -297,36 +292,59 @@ func Implied(p Pred, of func(*policy.Column) bool) Pred {
 	return nil
 }
 
-// Columns adds the columns that p reads; onGrid is false when p compares inside a step.
-func Columns(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
+// Conjuncts are the parts that all hold where p does; nil, which always holds, has none.
+func Conjuncts(p Pred) []Pred {
 	switch p := p.(type) {
+	case nil:
+		return nil
 	case AllOf:
-		return columnsOfAll(p, into)
-	case AnyOf:
-		return columnsOfAll(p, into)
-	case InCells:
-		return WithColumn(into, p.Column), true
-	case Compare:
-		return WithColumn(into, p.Column), false
-	case Past:
-		return WithColumn(into, p.Column), false
-	case Between:
-		return WithColumn(WithColumn(into, p.Left), p.Right), false
-	case Sum:
-		for _, c := range p.columns() {
-			into = WithColumn(into, c)
-		}
-		return into, false
+		return p
 	}
-	return into, true
+	return []Pred{p}
 }
 
-func columnsOfAll(parts []Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
+// Leaves visits the parts of p that are no conjunctions or disjunctions, in order.
+func Leaves(p Pred) iter.Seq[Pred] {
+	return func(yield func(Pred) bool) { leaves(p, yield) }
+}
+
+// leaves visits them for as long as yield returns true, which it then returns itself.
+func leaves(p Pred, yield func(Pred) bool) bool {
+	var parts []Pred
+	switch p := p.(type) {
+	case nil:
+		return true
+	case AllOf:
+		parts = p
+	case AnyOf:
+		parts = p
+	default:
+		return yield(p)
+	}
+	return !slices.ContainsFunc(parts, func(q Pred) bool { return !leaves(q, yield) })
+}
+
+// Columns adds the columns that p reads; onGrid is false when p compares inside a step.
+func Columns(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
 	onGrid = true
-	for _, q := range parts {
-		var ok bool
-		into, ok = Columns(q, into)
-		onGrid = onGrid && ok
+	for q := range Leaves(p) {
+		var own []*policy.Column
+		switch q := q.(type) {
+		case InCells:
+			into = WithColumn(into, q.Column)
+			continue
+		case Compare:
+			own = []*policy.Column{q.Column}
+		case Past:
+			own = []*policy.Column{q.Column}
+		case Between:
+			own = []*policy.Column{q.Left, q.Right}
+		case Sum:
+			own = q.columns()
+		}
+		for _, c := range own {
+			into, onGrid = WithColumn(into, c), false
+		}
 	}
 	return into, onGrid
 }
@@ -341,23 +359,23 @@ func WithColumn(list []*policy.Column, c *policy.Column) []*policy.Column {
 
 // Satisfied evaluates an on-grid predicate on the cells of its columns.
 func Satisfied(p Pred, cell func(*policy.Column) int) bool {
-	return evaluated(p, func(q Pred) bool {
+	return Evaluated(p, func(q Pred) bool {
 		in, ok := q.(InCells)
 		return ok && Contains(in.Spans, cell(in.Column))
 	})
 }
 
-// evaluated is p of a row, given whether each of its parts that are no conjunctions or disjunctions holds.
-func evaluated(p Pred, holds func(Pred) bool) bool {
+// Evaluated is p of a row, given whether each of its parts that are no conjunctions or disjunctions holds.
+func Evaluated(p Pred, holds func(Pred) bool) bool {
 	switch p := p.(type) {
 	case nil:
 		return true
 	case Never:
 		return false
 	case AllOf:
-		return !slices.ContainsFunc(p, func(q Pred) bool { return !evaluated(q, holds) })
+		return !slices.ContainsFunc(p, func(q Pred) bool { return !Evaluated(q, holds) })
 	case AnyOf:
-		return slices.ContainsFunc(p, func(q Pred) bool { return evaluated(q, holds) })
+		return slices.ContainsFunc(p, func(q Pred) bool { return Evaluated(q, holds) })
 	}
 	return holds(p)
 }

@@ -50,7 +50,7 @@ func Truths(list []Pred, most int) iter.Seq[[]bool] {
 			}
 			truths := make([]bool, len(own))
 			for i, p := range own {
-				truths[i] = evaluated(p, func(q Pred) bool { return r.holds(q.(atom), at) })
+				truths[i] = Evaluated(p, func(q Pred) bool { return r.holds(q.(atom), at) })
 			}
 			if !yield(truths) {
 				return
@@ -151,9 +151,9 @@ func (q *quantity) divide(most int) (ok bool) {
 	among := make([][]mechanisms.Span, len(q.atoms)) // the places at which they hold
 	for i, a := range q.atoms {
 		if in, is := a.(InCells); is {
-			for _, s := range Intersect(in.Spans, FromTo(0, valued(in.Column.Domain))) {
+			for _, s := range Intersect(in.Spans, FromTo(0, in.Column.Domain.Valued())) {
 				until := to
-				if s.To < valued(in.Column.Domain) {
+				if s.To < in.Column.Domain.Valued() {
 					until = place(edge(in.Column.Domain, s.To))
 				}
 				among[i] = append(among[i], mechanisms.Span{From: place(edge(in.Column.Domain, s.From)), To: until})
@@ -202,7 +202,7 @@ func (q *quantity) constants() (values []policy.Value, ok bool) {
 		if in, is := a.(InCells); is {
 			for _, s := range in.Spans {
 				for _, cell := range []int{s.From, s.To} {
-					if cell < valued(in.Column.Domain) {
+					if cell < in.Column.Domain.Valued() {
 						values = append(values, edge(in.Column.Domain, cell))
 					}
 				}
@@ -242,14 +242,6 @@ func compared(a Pred) (op string, v policy.Value) {
 	return "", nil
 }
 
-// valued is the number of cells that are not NULL's, which is the last one.
-func valued(d *policy.Domain) int {
-	if d.Null >= 0 {
-		return d.Null
-	}
-	return d.Size()
-}
-
 // edge is where a cell begins: its least value, or, without an order, its number.
 func edge(d *policy.Domain, cell int) policy.Value {
 	if d.Ordered() {
@@ -263,5 +255,5 @@ func ends(d *policy.Domain) (least, most policy.Value) {
 	if d.Ordered() {
 		return d.Min, d.Max
 	}
-	return int64(0), int64(valued(d) - 1)
+	return int64(0), int64(d.Valued() - 1)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -118,10 +119,15 @@ func newAxes(conditions []predicate.Pred, parts []*ofPart) *axes {
 		}
 	}
 	for _, p := range conditions {
-		x.eachCells(p, func(a *axis, s mechanisms.Span) {
-			a.cut(s.From * a.per)
-			a.cut(s.To * a.per)
-		})
+		for q := range predicate.Leaves(p) {
+			if in, ok := q.(predicate.InCells); ok {
+				a := x.of(in.Column)
+				for _, s := range in.Spans {
+					a.cut(s.From * a.per)
+					a.cut(s.To * a.per)
+				}
+			}
+		}
 	}
 	for _, p := range parts {
 		a := x.of(p.column)
@@ -150,42 +156,24 @@ func (x *axes) of(c *policy.Column) *axis {
 // constants collects the constants of a condition; false means it compares columns with each other, or places within
 // cells, or with too many constants.
 func (x *axes) constants(p predicate.Pred) bool {
-	switch p := p.(type) {
-	case predicate.AllOf:
-		return !slices.ContainsFunc(p, func(q predicate.Pred) bool { return !x.constants(q) })
-	case predicate.AnyOf:
-		return !slices.ContainsFunc(p, func(q predicate.Pred) bool { return !x.constants(q) })
-	case predicate.InCells:
-		x.of(p.Column)
-	case predicate.Compare:
-		a := x.of(p.Column)
-		i, known := slices.BinarySearchFunc(a.constants, p.Value, func(v, w policy.Value) int { return scalar.Compare(p.Column.Type, v, w) })
-		if !known {
-			a.constants = slices.Insert(a.constants, i, p.Value)
+	for q := range predicate.Leaves(p) {
+		switch q := q.(type) {
+		case predicate.InCells:
+			x.of(q.Column)
+		case predicate.Compare:
+			a := x.of(q.Column)
+			i, known := slices.BinarySearchFunc(a.constants, q.Value, func(v, w policy.Value) int { return scalar.Compare(q.Column.Type, v, w) })
+			if !known {
+				a.constants = slices.Insert(a.constants, i, q.Value)
+			}
+			if len(a.constants) > maxConstants {
+				return false
+			}
+		case predicate.Between, predicate.Past, predicate.Sum:
+			return false
 		}
-		return len(a.constants) <= maxConstants
-	case predicate.Between, predicate.Past, predicate.Sum:
-		return false
 	}
 	return true
-}
-
-// eachCells visits the spans of all InCells of a condition.
-func (x *axes) eachCells(p predicate.Pred, visit func(*axis, mechanisms.Span)) {
-	switch p := p.(type) {
-	case predicate.AllOf:
-		for _, q := range p {
-			x.eachCells(q, visit)
-		}
-	case predicate.AnyOf:
-		for _, q := range p {
-			x.eachCells(q, visit)
-		}
-	case predicate.InCells:
-		for _, s := range p.Spans {
-			visit(x.of(p.Column), s)
-		}
-	}
 }
 
 // blocked puts the runs into blocks.
@@ -222,74 +210,49 @@ func (x *axes) blocked(conditions []predicate.Pred, parts []*ofPart) *axes {
 
 // splitBy splits blocks where some part of a condition changes.
 func (x *axes) splitBy(p predicate.Pred) {
-	switch p := p.(type) {
-	case predicate.AllOf:
-		for _, q := range p {
-			x.splitBy(q)
-		}
-	case predicate.AnyOf:
-		for _, q := range p {
-			x.splitBy(q)
-		}
-	case predicate.InCells, predicate.Compare:
+	for q := range predicate.Leaves(p) {
 		var a *axis
-		if in, ok := p.(predicate.InCells); ok {
-			a = x.of(in.Column)
-		} else {
-			a = x.of(p.(predicate.Compare).Column)
+		switch q := q.(type) {
+		case predicate.InCells:
+			a = x.of(q.Column)
+		case predicate.Compare:
+			a = x.of(q.Column)
+		default:
+			continue
 		}
-		a.split(func(run int) bool { return x.holds(p, func(*axis) int { return a.cuts[run] }) })
+		a.split(func(run int) bool { return x.holds(q, func(*axis) int { return a.cuts[run] }) })
 	}
 }
 
 // holds evaluates a condition at a place of each axis.
 func (x *axes) holds(p predicate.Pred, place func(*axis) int) bool {
-	switch p := p.(type) {
-	case nil:
-		return true
-	case predicate.AllOf:
-		for _, q := range p {
-			if !x.holds(q, place) {
+	return predicate.Evaluated(p, func(p predicate.Pred) bool {
+		switch p := p.(type) {
+		case predicate.InCells:
+			a := x.of(p.Column)
+			return predicate.Contains(p.Spans, place(a)/a.per)
+		case predicate.Compare:
+			a := x.of(p.Column)
+			at, _ := a.place(p.Value)
+			d := place(a) - at
+			if place(a) >= a.column.Domain.Regular*a.per {
 				return false
 			}
-		}
-		return true
-	case predicate.AnyOf:
-		for _, q := range p {
-			if x.holds(q, place) {
-				return true
-			}
+			return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
 		}
 		return false
-	case predicate.InCells:
-		a := x.of(p.Column)
-		return predicate.Contains(p.Spans, place(a)/a.per)
-	case predicate.Compare:
-		a := x.of(p.Column)
-		at, _ := a.place(p.Value)
-		d := place(a) - at
-		if place(a) >= a.column.Domain.Regular*a.per {
-			return false
-		}
-		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
-	}
-	return false
+	})
 }
 
 // eachAtom visits the atoms, with the block on each axis.
 func (x *axes) eachAtom(visit func(blocks []int)) {
-	blocks := make([]int, len(x.list))
-	for {
+	sizes, blocks, atoms := make([]int, len(x.list)), make([]int, len(x.list)), 1
+	for i, a := range x.list {
+		sizes[i] = a.blocks
+		atoms *= a.blocks
+	}
+	for at := range atoms {
+		linear.Decode(at, sizes, blocks)
 		visit(blocks)
-		i := len(blocks) - 1
-		for ; i >= 0; i-- {
-			if blocks[i]++; blocks[i] < x.list[i].blocks {
-				break
-			}
-			blocks[i] = 0
-		}
-		if i < 0 {
-			return
-		}
 	}
 }

@@ -29,7 +29,7 @@ const maxConjuncts = 4
 func (s *Views) Near(wanted predicate.Pred) []*View {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	parts := linear.ConjunctsOf(wanted)
+	parts := predicate.Conjuncts(wanted)
 	columns, _ := predicate.Columns(wanted, nil)
 	f := &finder{s: s, columns: ColumnsKey(PositionsOf(s.table, columns))}
 	f.turned(parts)

@@ -348,11 +348,6 @@ func AttributesOf(columns []*policy.Column, m *linear.Query) (attributes []int) 
 }
 
 // ContainsAll reports whether all that are wanted are in a list.
-func ContainsAll(list, wanted []*policy.Column) bool {
-	for _, c := range wanted {
-		if !slices.Contains(list, c) {
-			return false
-		}
-	}
-	return true
+func ContainsAll[S ~[]E, E comparable](list, wanted S) bool {
+	return !slices.ContainsFunc(wanted, func(e E) bool { return !slices.Contains(list, e) })
 }

@@ -78,7 +78,7 @@ func (v *Index) Views(t *policy.Table) *Views {
 	v.mu.RLock()
 	s, list := v.views[t], v.ByTable[of]
 	v.mu.RUnlock()
-	if s != nil && s.Read() == len(list) {
+	if s != nil && s.Extent().Read == len(list) {
 		return s
 	}
 	if t.Derived != nil || t.Opened {
@@ -106,16 +106,21 @@ func (v *Index) Views(t *policy.Table) *Views {
 type Views struct {
 	mu       sync.RWMutex
 	table    *policy.Table
-	aging    bool                          // some become stale with time
-	eldest   int                           // of those that combine: the age of the oldest, −1: none
-	combine  int                           // how many these are
-	only     int64                         // the first of them
-	seen     int                           // so many holdings of the index's list have been read
+	extent   Extent
 	wide     map[string]*bucket            // counts of every row by cells of the same columns
 	byFilter map[string]map[string]*bucket // by condition, then by columns of the cells
 	lines    map[string]*line              // see line
 	rents    rentViews
 	found    map[MixKey][]CombinedReading // by combining, since the last was added
+}
+
+// Extent is how much is held over a table.
+type Extent struct {
+	Read    int   // so many holdings of the index's list have been read
+	Combine int   // how many can stand in sums and differences
+	Only    int64 // the first of these
+	Eldest  int   // its age; −1: there is none
+	Ages    bool  // some of what is held becomes stale with time
 }
 
 // View is a holding that has been read.
@@ -161,55 +166,26 @@ func (b *bucket) all() []*View {
 }
 
 func newViews(t *policy.Table) *Views {
-	return &Views{table: t, eldest: -1, wide: map[string]*bucket{}, byFilter: map[string]map[string]*bucket{}, lines: map[string]*line{}, found: map[MixKey][]CombinedReading{}}
+	return &Views{table: t, extent: Extent{Eldest: -1}, wide: map[string]*bucket{}, byFilter: map[string]map[string]*bucket{}, lines: map[string]*line{}, found: map[MixKey][]CombinedReading{}}
 }
 
-// Read is how many of her releases have been read into the index.
-func (s *Views) Read() int {
+// Extent returns what there is of it.
+func (s *Views) Extent() Extent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.seen
-}
-
-// Eldest is the age of the oldest that can stand in sums and differences; −1: none can.
-func (s *Views) Eldest() int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.eldest
-}
-
-// Alone is the only holding that can stand in sums and differences; false means there are others, or none.
-func (s *Views) Alone() (id int64, alone bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.only, s.combine == 1
-}
-
-// Sole is the only holding over the table, where that can stand in sums and differences; false means there are others,
-// or none.
-func (s *Views) Sole() (id int64, sole bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.only, s.combine == 1 && s.seen == 1
-}
-
-// Ages reports whether some of it becomes stale with time.
-func (s *Views) Ages() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.aging
+	return s.extent
 }
 
 // add reads the holdings of a list behind those that have been.
 func (s *Views) add(list []Holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen < len(list) {
+	if s.extent.Read < len(list) {
 		clear(s.found)
 	}
-	for ; s.seen < len(list); s.seen++ {
-		if m := ReadHeld(list[s.seen], s.table); m != nil {
-			s.put(list[s.seen], m)
+	for ; s.extent.Read < len(list); s.extent.Read++ {
+		if m := ReadHeld(list[s.extent.Read], s.table); m != nil {
+			s.put(list[s.extent.Read], m)
 		}
 	}
 }
@@ -217,8 +193,8 @@ func (s *Views) add(list []Holding) {
 func (s *Views) put(h Holding, m *HeldMeasure) {
 	columns := ColumnsKey(m.Grain)
 	declared := DeclaredAs(s.table, m.Shared, m.Name)
-	s.aging = s.aging || declared != nil && declared.Refresh > 0
-	one := &View{HeldOn: HeldOn{h, m, declared}, Order: s.seen, columns: columns, inexact: inexactness(h.Spec), conjunct: linear.ConjunctsOf(m.Filter)}
+	s.extent.Ages = s.extent.Ages || declared != nil && declared.Refresh > 0
+	one := &View{HeldOn: HeldOn{h, m, declared}, Order: s.extent.Read, columns: columns, inexact: inexactness(h.Spec), conjunct: predicate.Conjuncts(m.Filter)}
 	if m.isPlain() && m.Cells > 1 {
 		bucketOf(s.wide, columns).add(one)
 		s.rents.add(one)
@@ -226,8 +202,8 @@ func (s *Views) put(h Holding, m *HeldMeasure) {
 	if !m.combines() || h.Spec.Counts().Strategy.IsCube() {
 		return
 	}
-	if s.combine++; s.combine == 1 {
-		s.eldest, s.only = one.Order, h.ID
+	if s.extent.Combine++; s.extent.Combine == 1 {
+		s.extent.Eldest, s.extent.Only = one.Order, h.ID
 	}
 	filter := string(predicate.Encode(nil, m.Filter))
 	if s.byFilter[filter] == nil {
@@ -321,12 +297,12 @@ const maxRemembered = 1 << 12
 func (s *Views) Remembered(key MixKey, find func() []CombinedReading) []CombinedReading {
 	s.mu.RLock()
 	list, known := s.found[key]
-	seen := s.seen
+	seen := s.extent.Read
 	s.mu.RUnlock()
 	if !known {
 		list = find()
 		s.mu.Lock()
-		if s.seen == seen && len(s.found) < maxRemembered {
+		if s.extent.Read == seen && len(s.found) < maxRemembered {
 			s.found[key] = list
 		}
 		s.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
@@ -131,7 +130,7 @@ func (t *Combining) generators(x *axes, goal []float64, s *View, counter int, pa
 			at /= len(p.groups)
 			groups[i] = placedGroup{g, x.byColumn[p.column]}
 			spans = refine(spans, g.classes, p.classes)
-			size *= plans.CellsIn(g.classes)
+			size *= mechanisms.CellsIn(g.classes)
 		}
 		out = append(out, &generator{s, counter, spans, each * float64(size), x.vector(m.Filter, m.Counts[counter], groups)})
 	}

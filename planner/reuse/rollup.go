@@ -3,6 +3,7 @@ package reuse
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 )
@@ -33,10 +34,7 @@ func (r *Reading) MeanCells() float64 {
 	cells, counts := 0, 0
 	for _, rows := range r.Spans {
 		for _, spans := range rows {
-			counts++
-			for _, s := range spans {
-				cells += s.To - s.From
-			}
+			cells, counts = cells+mechanisms.CellsIn(spans), counts+1
 		}
 	}
 	return float64(cells) / float64(max(1, counts))

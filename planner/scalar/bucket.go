@@ -84,7 +84,7 @@ func (env Env) thresholds(args []Expr) (Expr, error) {
 		}
 		return int64(low), nil
 	}}
-	return &call{name: WidthBucketOf, args: typed, typ: policy.Int4, typmod: -1, body: b, env: &env}, nil
+	return &call{node{typed, policy.Int4, -1}, WidthBucketOf, b, &env}, nil
 }
 
 // numericBucket finds the bucket of v[0] among count equal ones between v[1] and v[2]. The

@@ -32,7 +32,7 @@ func daysOf(c civil) int64 {
 	if c.month <= 2 {
 		y--
 	}
-	era := floorDiv64(y, 400)
+	era := FloorDiv(y, 400)
 	ofEra := y - era*400
 	ofYear := int64((153*((c.month+9)%12)+2)/5 + c.day - 1)
 	return era*146097 + ofEra*365 + ofEra/4 - ofEra/100 + ofYear - 719468
@@ -41,7 +41,7 @@ func daysOf(c civil) int64 {
 // civilOf is the inverse of daysOf.
 func civilOf(days int64) civil {
 	days += 719468
-	era := floorDiv64(days, 146097)
+	era := FloorDiv(days, 146097)
 	ofEra := days - era*146097
 	year := (ofEra - ofEra/1460 + ofEra/36524 - ofEra/146096) / 365
 	ofYear := ofEra - (365*year + year/4 - year/100)
@@ -53,7 +53,8 @@ func civilOf(days int64) civil {
 	return c
 }
 
-func floorDiv64(a, b int64) int64 {
+// FloorDiv divides towards minus infinity.
+func FloorDiv[T int | int32 | int64](a, b T) T {
 	q := a / b
 	if a%b != 0 && (a < 0) != (b < 0) {
 		q--
@@ -78,7 +79,7 @@ func daysInMonth(year, month int) int {
 
 // split takes a timestamp apart into its day and the microseconds since midnight.
 func split(micros int64) (days, ofDay int64) {
-	days = floorDiv64(micros, microsPerDay)
+	days = FloorDiv(micros, microsPerDay)
 	return days, micros - days*microsPerDay
 }
 
@@ -122,7 +123,7 @@ func (env *Env) toZoned(t policy.Timestamp) (policy.Timestamptz, error) { return
 // zoned reads a wall clock of a zone. Where the clock skipped the time or showed it twice, PostgreSQL takes the offset
 // before the skip, and the one after the repetition.
 func zoned(t policy.Timestamp, zone *time.Location) (policy.Timestamptz, error) {
-	local := floorDiv64(int64(t), microsPerSecond)
+	local := FloorDiv(int64(t), microsPerSecond)
 	earlier := time.Unix(local-86400, 0).In(zone)
 	_, before := earlier.Zone()
 	offset := int64(before)
@@ -155,7 +156,7 @@ func offsetAt(t policy.Timestamptz, zone *time.Location) int {
 
 // zoneAt is also the zone's abbreviation then.
 func zoneAt(t policy.Timestamptz, zone *time.Location) (name string, offset int) {
-	return time.Unix(floorDiv64(int64(t), microsPerSecond), 0).In(zone).Zone()
+	return time.Unix(FloorDiv(int64(t), microsPerSecond), 0).In(zone).Zone()
 }
 
 func formatDate(d policy.Date) string {

@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -100,7 +101,7 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 	typed := make([]Expr, len(args))
 	for i, a := range args {
 		want := can.args[i]
-		if want == anyType || want == anyNonArray {
+		if polymorphic(want) {
 			want = a.Type()
 			if want == policy.Unknown {
 				want = policy.Text
@@ -124,7 +125,7 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 	}
 	if can.of.variadic {
 		typed = env.asText(typed)
-	} else if hasPolymorphic(can.of.args) {
+	} else if slices.ContainsFunc(can.of.args, polymorphic) {
 		for i, e := range typed {
 			text, err := env.Cast(e, policy.Text, -1)
 			if err != nil {
@@ -136,7 +137,7 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 	if name == "+" && len(typed) == 2 {
 		b, typed = swapped(b, can, typed)
 	}
-	return &call{name: name, args: typed, typ: can.of.result, typmod: -1, body: b, env: &env}, nil
+	return &call{node{typed, can.of.result, -1}, name, b, &env}, nil
 }
 
 // swapped is interval + date as date + interval: PostgreSQL's own definition, which decides whose error comes first.
@@ -148,15 +149,8 @@ func swapped(b *body, can *candidate, args []Expr) (*body, []Expr) {
 	return bodies()[keyOf("+", []policy.Type{second, first})], []Expr{args[1], args[0]}
 }
 
-// hasPolymorphic reports whether a signature takes any type.
-func hasPolymorphic(args []policy.Type) bool {
-	for _, t := range args {
-		if t == anyType || t == anyNonArray {
-			return true
-		}
-	}
-	return false
-}
+// polymorphic tells the types of a signature that any type will do for.
+func polymorphic(t policy.Type) bool { return t == anyType || t == anyNonArray }
 
 // asText turns arguments into their text form, as output functions write it for the session.
 func (env Env) asText(args []Expr) []Expr {
@@ -166,7 +160,7 @@ func (env Env) asText(args []Expr) []Expr {
 		if t := a.Type(); !t.Textual() {
 			b := &body{stable: dated(t)}
 			b.one = func(env *Env, v policy.Value) (policy.Value, error) { return env.text(t, v), nil }
-			out[i] = &call{name: "output", args: []Expr{a}, typ: policy.Text, typmod: -1, env: &env, body: b}
+			out[i] = &call{node{[]Expr{a}, policy.Text, -1}, "output", b, &env}
 		}
 	}
 	return out

@@ -80,19 +80,19 @@ func (env *Env) convert(e Expr, t policy.Type, explicit bool) (Expr, error) {
 		return nil, failf(stateCannotCoerce, "cannot cast type %s to %s", c.typeName(from), c.typeName(t))
 	}
 	if from.Textual() && t == policy.Bpchar {
-		return &call{name: "::", args: []Expr{e}, typ: t, typmod: -1, body: trimming, env: env}, nil
+		return &call{node{[]Expr{e}, t, -1}, "::", trimming, env}, nil
 	}
 	if from.Textual() && t.Textual() {
-		return &relabel{e, t, -1}, nil
+		return &relabel{node{[]Expr{e}, t, -1}}, nil
 	}
 	if b, ok := castBodies()[[2]policy.Type{from, t}]; ok {
-		return &call{name: "::", args: []Expr{e}, typ: t, typmod: -1, body: b, env: env}, nil
+		return &call{node{[]Expr{e}, t, -1}, "::", b, env}, nil
 	}
 	if from.Textual() {
 		return env.inputCall(e, t), nil
 	}
 	if t.Textual() && c.category(from) != categoryArray {
-		return &relabel{env.asText([]Expr{e})[0], t, -1}, nil
+		return &relabel{node{[]Expr{env.asText([]Expr{e})[0]}, t, -1}}, nil
 	}
 	return nil, unsupported("a cast from %s to %s", c.typeName(from), c.typeName(t))
 }
@@ -104,14 +104,14 @@ var trimming = &body{one: func(_ *Env, v policy.Value) (policy.Value, error) { r
 func (env *Env) inputCall(e Expr, t policy.Type) Expr {
 	b := &body{stable: dated(t)}
 	b.one = func(env *Env, v policy.Value) (policy.Value, error) { return env.ParseText(t, v.(string)) }
-	return &call{name: "input", args: []Expr{e}, typ: t, typmod: -1, body: b, env: env}
+	return &call{node{[]Expr{e}, t, -1}, "input", b, env}
 }
 
 // restrict applies a typmod: numeric(p,s), varchar(n), timestamp(p), time(p).
 func (env *Env) restrict(e Expr, t policy.Type, typmod int32) Expr {
 	if typmod < 0 {
 		if e.Typmod() >= 0 {
-			return &relabel{e, t, -1}
+			return &relabel{node{[]Expr{e}, t, -1}}
 		}
 		return e
 	}
@@ -119,7 +119,7 @@ func (env *Env) restrict(e Expr, t policy.Type, typmod int32) Expr {
 		return e
 	}
 	b := &body{one: func(_ *Env, v policy.Value) (policy.Value, error) { return applyTypmod(t, v, typmod) }}
-	return &call{name: "typmod", args: []Expr{e}, typ: t, typmod: typmod, body: b, env: env}
+	return &call{node{[]Expr{e}, t, typmod}, "typmod", b, env}
 }
 
 // applyTypmod makes v fit its type's modifier as an explicit cast does.

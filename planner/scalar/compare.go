@@ -54,9 +54,6 @@ func (r registry) comparisons() {
 				return outcomes[Compare(t, a, b)+1], nil
 			})
 		}
-		r.two(name, policy.Text, policy.Text, on2(func(a, b string) (policy.Value, error) {
-			return outcomes[strings.Compare(a, b)+1], nil
-		}))
 		for _, a := range integerTypes {
 			for _, b := range integerTypes {
 				r.two(name, a, b, on2(func(a, b int64) (policy.Value, error) {

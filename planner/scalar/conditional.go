@@ -10,29 +10,22 @@ import (
 type When struct{ If, Then Expr }
 
 // caseOf is CASE over its arms: If, Then, If, Then, …, ELSE.
-type caseOf struct {
-	arms   []Expr
-	typ    policy.Type
-	typmod int32
-}
+type caseOf struct{ node }
 
-func (c *caseOf) Type() policy.Type        { return c.typ }
-func (c *caseOf) Typmod() int32            { return c.typmod }
-func (c *caseOf) children() []Expr         { return c.arms }
-func (c *caseOf) rebuild(args []Expr) Expr { return &caseOf{args, c.typ, c.typmod} }
+func (c *caseOf) rebuild(args []Expr) Expr { return &caseOf{c.over(args)} }
 
 func (c *caseOf) Eval(row Row) (policy.Value, error) {
-	last := len(c.arms) - 1
+	last := len(c.args) - 1
 	for i := 0; i < last; i += 2 {
-		v, err := c.arms[i].Eval(row)
+		v, err := c.args[i].Eval(row)
 		if err != nil {
 			return nil, err
 		}
 		if v == true {
-			return c.arms[i+1].Eval(row)
+			return c.args[i+1].Eval(row)
 		}
 	}
-	return c.arms[last].Eval(row)
+	return c.args[last].Eval(row)
 }
 
 // Case is CASE WHEN … ELSE … END; otherwise nil is ELSE NULL.
@@ -48,29 +41,22 @@ func (env Env) Case(arms []When, otherwise Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &caseOf{typ: t, typmod: commonTypmod(results)}
+	c := &caseOf{node{typ: t, typmod: commonTypmod(results)}}
 	for i, arm := range arms {
 		condition, err := truth("CASE/WHEN", arm.If)
 		if err != nil {
 			return nil, err
 		}
-		c.arms = append(c.arms, condition, results[i+1])
+		c.args = append(c.args, condition, results[i+1])
 	}
-	c.arms = append(c.arms, results[0])
+	c.args = append(c.args, results[0])
 	return c, nil
 }
 
 // coalesce is the first argument that is not NULL.
-type coalesce struct {
-	args   []Expr
-	typ    policy.Type
-	typmod int32
-}
+type coalesce struct{ node }
 
-func (c *coalesce) Type() policy.Type        { return c.typ }
-func (c *coalesce) Typmod() int32            { return c.typmod }
-func (c *coalesce) children() []Expr         { return c.args }
-func (c *coalesce) rebuild(args []Expr) Expr { return &coalesce{args, c.typ, c.typmod} }
+func (c *coalesce) rebuild(args []Expr) Expr { return &coalesce{c.over(args)} }
 
 func (c *coalesce) Eval(row Row) (policy.Value, error) {
 	for _, arg := range c.args {
@@ -87,7 +73,7 @@ func (env Env) Coalesce(args ...Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &coalesce{typed, t, commonTypmod(typed)}, nil
+	return &coalesce{node{typed, t, commonTypmod(typed)}}, nil
 }
 
 // nullIf is NULL where its = holds, else the left side.
@@ -123,16 +109,11 @@ func (env Env) NullIf(a, b Expr) (Expr, error) {
 
 // extremum is GREATEST or LEAST: NULLs do not count.
 type extremum struct {
-	args   []Expr
-	typ    policy.Type
-	typmod int32
-	sign   int
+	node
+	sign int
 }
 
-func (x *extremum) Type() policy.Type        { return x.typ }
-func (x *extremum) Typmod() int32            { return x.typmod }
-func (x *extremum) children() []Expr         { return x.args }
-func (x *extremum) rebuild(args []Expr) Expr { return &extremum{args, x.typ, x.typmod, x.sign} }
+func (x *extremum) rebuild(args []Expr) Expr { return &extremum{x.over(args), x.sign} }
 
 func (x *extremum) Eval(row Row) (policy.Value, error) {
 	var best policy.Value
@@ -157,7 +138,7 @@ func (env Env) extreme(name string, args []Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &extremum{typed, t, commonTypmod(typed), sign}, nil
+	return &extremum{node{typed, t, commonTypmod(typed)}, sign}, nil
 }
 
 // unify gives expressions their common type, as UNION, CASE and related constructs do.

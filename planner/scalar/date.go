@@ -49,8 +49,8 @@ func addDays(v policy.Date, n int64) (policy.Value, error) { return valued(check
 
 // elapsed is the difference of two timestamps in days and time.
 func elapsed(a, b int64) (policy.Value, error) {
-	micros := a - b
-	if (b > 0) != (micros < a) && b != 0 {
+	micros, ok := subInt64(a, b)
+	if !ok {
 		return nil, errInterval
 	}
 	return justifyHours(interval{Micros: micros})
@@ -74,8 +74,8 @@ func shiftDays(days int64, by interval, sign int64) (int64, error) {
 	if by.Months != 0 {
 		c := civilOf(days)
 		month := int64(c.month-1) + sign*int64(by.Months)
-		c.year += int(floorDiv64(month, 12))
-		c.month = int(month-12*floorDiv64(month, 12)) + 1
+		c.year += int(FloorDiv(month, 12))
+		c.month = int(month-12*FloorDiv(month, 12)) + 1
 		c.day = min(c.day, daysInMonth(c.year, c.month))
 		days = daysOf(c)
 		if _, err := timestampOf(days, 0); err != nil {

@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ var (
 
 // parseMoment reads the forms that people write: 2020-01-31, 20200131, 1/31/2020, Jan 31 2020, with 10:20:30.5 and a
 // zone. Other forms that PostgreSQL reads are refused.
-func (env *Env) parseMoment(t policy.Type, text string) (*moment, error) {
+func parseMoment(t policy.Type, text string) (*moment, error) {
 	m := &moment{}
 	rest := asciiLower(strings.Trim(text, blanks))
 	if rest == "" || len(rest) > 128 {
@@ -123,9 +124,6 @@ func (m *moment) digits(t policy.Type, s string) (int, error) {
 		return 9, m.needClock(s[9:])
 	}
 	if plain < len(s) {
-		if word := s[plain:]; m.clocked || word != "am" && word != "pm" {
-			return 0, errForm
-		}
 		return 0, errForm
 	}
 	switch {
@@ -258,7 +256,7 @@ func fractionMicros(digits string) int64 {
 	if err != nil {
 		return 0
 	}
-	return int64(roundHalfEven(f * 1e6))
+	return int64(math.RoundToEven(f * 1e6))
 }
 
 func parseOffset(t policy.Type, s string) (int, error) {

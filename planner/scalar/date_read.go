@@ -1,14 +1,11 @@
 package scalar
 
 import (
-	"math"
 	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-func roundHalfEven(v float64) float64 { return math.RoundToEven(v) }
 
 // civil checks and orders the numbers of the date.
 func (m *moment) civil(t policy.Type, order string) (civil, error) {
@@ -72,22 +69,26 @@ func (m *moment) ofDay() (int64, error) {
 	return int64(h)*microsPerHour + int64(min)*microsPerMinute + int64(s)*microsPerSecond + m.micros, nil
 }
 
-// wall is the wall clock that the text names; words name that of the session's zone.
-func (env *Env) wall(t policy.Type, m *moment) (days, ofDay int64, err error) {
+// wall is what a text says, and the wall clock that it names; words name that of the session's zone.
+func (env *Env) wall(t policy.Type, text string) (m *moment, days, ofDay int64, err error) {
+	if m, err = parseMoment(t, text); err != nil {
+		return nil, 0, 0, err
+	}
 	if ofDay, err = m.ofDay(); err != nil {
-		return 0, 0, err
+		return nil, 0, 0, err
 	}
 	if m.word != "" {
 		if m.word == "now" && m.clocked || m.word == "epoch" && (m.clocked || m.zoned) || len(m.numbers) > 0 || m.month != 0 {
-			return 0, 0, errForm
+			return nil, 0, 0, errForm
 		}
-		return env.wordWall(m.word, ofDay)
+		days, ofDay, err = env.wordWall(m.word, ofDay)
+		return m, days, ofDay, err
 	}
 	c, err := m.civil(t, env.Form.Dates)
 	if err != nil {
-		return 0, 0, err
+		return nil, 0, 0, err
 	}
-	return daysOf(c), ofDay, nil
+	return m, daysOf(c), ofDay, nil
 }
 
 func (env *Env) wordWall(word string, ofDay int64) (int64, int64, error) {
@@ -124,11 +125,7 @@ func understood(t policy.Type, text string, v policy.Value, err error) (policy.V
 }
 
 func (env *Env) parseDate(text string) (policy.Value, error) {
-	m, err := env.parseMoment(policy.DateType, text)
-	if err != nil {
-		return nil, err
-	}
-	days, _, err := env.wall(policy.DateType, m)
+	_, days, _, err := env.wall(policy.DateType, text)
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +133,7 @@ func (env *Env) parseDate(text string) (policy.Value, error) {
 }
 
 func (env *Env) parseTimestamp(text string) (policy.Value, error) {
-	m, err := env.parseMoment(policy.TimestampT, text)
-	if err != nil {
-		return nil, err
-	}
-	days, ofDay, err := env.wall(policy.TimestampT, m)
+	_, days, ofDay, err := env.wall(policy.TimestampT, text)
 	if err != nil {
 		return nil, err
 	}
@@ -148,11 +141,7 @@ func (env *Env) parseTimestamp(text string) (policy.Value, error) {
 }
 
 func (env *Env) parseTimestamptz(text string) (policy.Value, error) {
-	m, err := env.parseMoment(policy.TimestampTZ, text)
-	if err != nil {
-		return nil, err
-	}
-	days, ofDay, err := env.wall(policy.TimestampTZ, m)
+	m, days, ofDay, err := env.wall(policy.TimestampTZ, text)
 	if err != nil {
 		return nil, err
 	}

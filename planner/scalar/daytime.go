@@ -28,7 +28,7 @@ func (r registry) dayTimes() {
 
 // withinDay is a time that begins again at each midnight; the days and months of an interval do not move it.
 func withinDay(micros int64) policy.Time {
-	return policy.Time(micros - floorDiv64(micros, microsPerDay)*microsPerDay)
+	return policy.Time(micros - FloorDiv(micros, microsPerDay)*microsPerDay)
 }
 
 // atTime is a time of a day.

@@ -30,27 +30,38 @@ type parent interface {
 	rebuild(args []Expr) Expr
 }
 
-// relabel gives an expression another type with the same values: varchar as text, a date in its own type's typmod.
-type relabel struct {
-	arg    Expr
+// node is an expression over others, of one type whatever they are.
+type node struct {
+	args   []Expr
 	typ    policy.Type
 	typmod int32
 }
 
-func (r *relabel) Type() policy.Type                  { return r.typ }
-func (r *relabel) Typmod() int32                      { return r.typmod }
-func (r *relabel) Eval(row Row) (policy.Value, error) { return r.arg.Eval(row) }
-func (r *relabel) children() []Expr                   { return []Expr{r.arg} }
-func (r *relabel) rebuild(args []Expr) Expr           { return &relabel{args[0], r.typ, r.typmod} }
+func (n *node) Type() policy.Type { return n.typ }
+func (n *node) Typmod() int32     { return n.typmod }
+func (n *node) children() []Expr  { return n.args }
+
+// over is the node over other arguments.
+func (n node) over(args []Expr) node {
+	n.args = args
+	return n
+}
+
+// truthOf is a node that is true, false or NULL.
+func truthOf(args ...Expr) node { return node{args, policy.Bool, -1} }
+
+// relabel gives an expression another type with the same values: varchar as text, a date in its own type's typmod.
+type relabel struct{ node }
+
+func (r *relabel) Eval(row Row) (policy.Value, error) { return r.args[0].Eval(row) }
+func (r *relabel) rebuild(args []Expr) Expr           { return &relabel{r.over(args)} }
 
 // call is a function, operator or cast over its arguments.
 type call struct {
-	name   string // "floor", "+", or "::" for a cast
-	args   []Expr
-	typ    policy.Type
-	typmod int32
-	body   *body
-	env    *Env
+	node
+	name string // "floor", "+", or "::" for a cast
+	body *body
+	env  *Env
 }
 
 // body computes one signature of a function. Exactly one of none, one, two and many is set.
@@ -63,15 +74,7 @@ type body struct {
 	loose  bool // not strict: sees NULLs
 }
 
-func (c *call) Type() policy.Type { return c.typ }
-func (c *call) Typmod() int32     { return c.typmod }
-func (c *call) children() []Expr  { return c.args }
-
-func (c *call) rebuild(args []Expr) Expr {
-	again := *c
-	again.args = args
-	return &again
-}
+func (c *call) rebuild(args []Expr) Expr { return &call{c.over(args), c.name, c.body, c.env} }
 
 func (c *call) Eval(row Row) (policy.Value, error) {
 	b := c.body

@@ -80,7 +80,7 @@ func failsTogether(t *testing.T, name string, types []policy.Type, b *body, valu
 		for _, i := range constants {
 			args[i] = Constant(row[i], types[i])
 		}
-		c := &call{name: name, args: slices.Clone(args), body: b, env: &Env{}}
+		c := &call{name: name, node: node{args: slices.Clone(args)}, body: b, env: &Env{}}
 		told := failsFolded(c)
 		if told == nil {
 			return

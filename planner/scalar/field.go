@@ -206,7 +206,7 @@ func dayField(field string, days int64) (numeric, error) {
 	case "year":
 		n = era(c.year)
 	case "decade":
-		n = int(floorDiv64(int64(c.year), 10))
+		n = int(FloorDiv(int64(c.year), 10))
 	case "century":
 		n = ordinalSpan(c.year, 100)
 	case "millennium":
@@ -247,11 +247,11 @@ func ordinalSpan(year, span int) int {
 }
 
 // weekday is 0 on Sundays.
-func weekday(days int64) int { return int(days + 4 - 7*floorDiv64(days+4, 7)) }
+func weekday(days int64) int { return int(days + 4 - 7*FloorDiv(days+4, 7)) }
 
 // isoWeek is the year and number of the week, which begins on Monday and belongs to the year of its Thursday.
 func isoWeek(days int64) (year, week int) {
-	thursday := days - (days + 3 - 7*floorDiv64(days+3, 7)) + 3
+	thursday := days - (days + 3 - 7*FloorDiv(days+3, 7)) + 3
 	year = civilOf(thursday).year
 	return year, int(thursday-daysOf(civil{year, 1, 1}))/7 + 1
 }

@@ -85,7 +85,7 @@ func foldJunction(j *junction) (Expr, error) {
 	}
 	for _, f := range rest {
 		if _, ok := f.(*constant); !ok {
-			return &junction{rest, j.stop}, nil
+			return j.rebuild(rest), nil
 		}
 	}
 	return Constant(nil, policy.Bool), nil
@@ -93,21 +93,21 @@ func foldJunction(j *junction) (Expr, error) {
 
 func foldCase(c *caseOf) (Expr, error) {
 	var arms []Expr
-	last := len(c.arms) - 1
-	otherwise := c.arms[last]
+	last := len(c.args) - 1
+	otherwise := c.args[last]
 	for i := 0; i < last; i += 2 {
-		condition, err := Fold(c.arms[i])
+		condition, err := Fold(c.args[i])
 		if err != nil {
 			return nil, err
 		}
 		if k, ok := condition.(*constant); ok {
 			if k.value == true {
-				otherwise = c.arms[i+1]
+				otherwise = c.args[i+1]
 				break
 			}
 			continue
 		}
-		result, err := Fold(c.arms[i+1])
+		result, err := Fold(c.args[i+1])
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func foldCase(c *caseOf) (Expr, error) {
 	if len(arms) == 0 {
 		return result, nil
 	}
-	return &caseOf{append(arms, result), c.typ, c.typmod}, nil
+	return c.rebuild(append(arms, result)), nil
 }
 
 func foldCoalesce(c *coalesce) (Expr, error) {
@@ -145,7 +145,7 @@ func foldCoalesce(c *coalesce) (Expr, error) {
 	if len(args) == 1 {
 		return args[0], nil
 	}
-	return &coalesce{args, c.typ, c.typmod}, nil
+	return c.rebuild(args), nil
 }
 
 // foldNullIf drops the comparison where one side is NULL.

@@ -4,7 +4,7 @@ import "github.com/dpproxy/dpproxy/policy"
 
 // among is e = ANY(list) over constants of one type.
 type among struct {
-	arg   Expr
+	node
 	equal *body
 	env   *Env
 	list  []policy.Value // NULLs left out
@@ -12,17 +12,14 @@ type among struct {
 	set   map[policy.Value]struct{}
 }
 
-func (a *among) Type() policy.Type { return policy.Bool }
-func (a *among) Typmod() int32     { return -1 }
-func (a *among) children() []Expr  { return []Expr{a.arg} }
 func (a *among) rebuild(args []Expr) Expr {
 	again := *a
-	again.arg = args[0]
+	again.args = args
 	return &again
 }
 
 func (a *among) Eval(row Row) (policy.Value, error) {
-	v, err := a.arg.Eval(row)
+	v, err := a.args[0].Eval(row)
 	if err != nil || v == nil {
 		return nil, err
 	}
@@ -106,7 +103,7 @@ func (env Env) amongConstants(e Expr, constants []Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &among{arg: arg, equal: b, env: &env}
+	a := &among{node: truthOf(arg), equal: b, env: &env}
 	for _, item := range constants {
 		if err := a.add(&env, item, t, can.args[1]); err != nil {
 			return nil, err

@@ -15,9 +15,9 @@ func (r registry) integers() {
 	for _, a := range integerTypes {
 		for _, b := range integerTypes {
 			t := wider(a, b)
-			r.two("+", a, b, on2(addInteger(t)))
-			r.two("-", a, b, on2(subtractInteger(t)))
-			r.two("*", a, b, on2(multiplyInteger(t)))
+			r.two("+", a, b, on2(fitting(t, addInt64)))
+			r.two("-", a, b, on2(fitting(t, subInt64)))
+			r.two("*", a, b, on2(fitting(t, mulInt64)))
 			r.two("/", a, b, on2(divideInteger(t)))
 		}
 		r.two("%", a, a, on2(moduloInteger))
@@ -89,24 +89,11 @@ func inRange(t policy.Type, v int64, overflow bool) (policy.Value, error) {
 	return v, nil
 }
 
-func addInteger(t policy.Type) int64Func {
+// fitting is what f comes to as a value of type t; f returns false where it overflows.
+func fitting(t policy.Type, f func(a, b int64) (int64, bool)) int64Func {
 	return func(a, b int64) (policy.Value, error) {
-		sum, ok := addInt64(a, b)
-		return inRange(t, sum, !ok)
-	}
-}
-
-func subtractInteger(t policy.Type) int64Func {
-	return func(a, b int64) (policy.Value, error) {
-		difference := a - b
-		return inRange(t, difference, (b > 0) != (difference < a) && b != 0)
-	}
-}
-
-func multiplyInteger(t policy.Type) int64Func {
-	return func(a, b int64) (policy.Value, error) {
-		product, ok := mulInt64(a, b)
-		return inRange(t, product, !ok)
+		n, ok := f(a, b)
+		return inRange(t, n, !ok)
 	}
 }
 
@@ -162,6 +149,11 @@ func lcmInteger(t policy.Type) int64Func {
 func addInt64(a, b int64) (int64, bool) {
 	sum := a + b
 	return sum, (b >= 0) == (sum >= a)
+}
+
+func subInt64(a, b int64) (int64, bool) {
+	difference := a - b
+	return difference, (b > 0) == (difference < a) || b == 0
 }
 
 func mulInt64(a, b int64) (int64, bool) {

@@ -38,8 +38,7 @@ func negateInterval(v interval) (policy.Value, error) {
 }
 
 func subtractInterval(a, b interval) (policy.Value, error) {
-	micros := a.Micros - b.Micros
-	ok := (b.Micros > 0) == (micros < a.Micros) || b.Micros == 0
+	micros, ok := subInt64(a.Micros, b.Micros)
 	return newInterval(int64(a.Months)-int64(b.Months), int64(a.Days)-int64(b.Days), micros, ok)
 }
 

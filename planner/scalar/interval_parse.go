@@ -194,7 +194,7 @@ func (p *parts) add(size unitSize, n int64, fraction float64) error {
 	}
 	switch {
 	case size.months > 1:
-		p.months += int64(roundHalfEven(fraction * float64(size.months)))
+		p.months += int64(math.RoundToEven(fraction * float64(size.months)))
 	case size.months == 1:
 		p.spillDays(fraction * 30)
 	case size.days > 0:
@@ -211,8 +211,7 @@ func (p *parts) spillDays(days float64) {
 }
 
 func spillMicros(fraction float64, unit int64) int64 {
-	exact := fraction * float64(unit)
-	return int64(roundHalfEven(exact))
+	return int64(math.RoundToEven(fraction * float64(unit)))
 }
 
 // clock adds [-]hh:mm[:ss[.f]].

@@ -4,14 +4,11 @@ import "github.com/dpproxy/dpproxy/policy"
 
 // junction is AND (stop false) or OR (stop true) over its arguments.
 type junction struct {
-	args []Expr
+	node
 	stop bool
 }
 
-func (j *junction) Type() policy.Type        { return policy.Bool }
-func (j *junction) Typmod() int32            { return -1 }
-func (j *junction) children() []Expr         { return j.args }
-func (j *junction) rebuild(args []Expr) Expr { return &junction{args, j.stop} }
+func (j *junction) rebuild(args []Expr) Expr { return &junction{j.over(args), j.stop} }
 
 func (j *junction) Eval(row Row) (policy.Value, error) {
 	var null bool
@@ -50,7 +47,7 @@ func junctionOf(name string, stop bool, args []Expr) (Expr, error) {
 	if len(typed) == 1 {
 		return typed[0], nil
 	}
-	return &junction{typed, stop}, nil
+	return &junction{truthOf(typed...), stop}, nil
 }
 
 // truth makes e the boolean argument of a construct.
@@ -67,17 +64,14 @@ func truth(construct string, e Expr) (Expr, error) {
 
 // test is a function of one argument that sees NULL and never answers it: IS NULL, IS TRUE.
 type test struct {
-	arg    Expr
+	node
 	answer func(policy.Value) policy.Value
 }
 
-func (t *test) Type() policy.Type        { return policy.Bool }
-func (t *test) Typmod() int32            { return -1 }
-func (t *test) children() []Expr         { return []Expr{t.arg} }
-func (t *test) rebuild(args []Expr) Expr { return &test{args[0], t.answer} }
+func (t *test) rebuild(args []Expr) Expr { return &test{t.over(args), t.answer} }
 
 func (t *test) Eval(row Row) (policy.Value, error) {
-	v, err := t.arg.Eval(row)
+	v, err := t.args[0].Eval(row)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +84,7 @@ func Not(arg Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &test{arg, func(v policy.Value) policy.Value {
+	return &test{truthOf(arg), func(v policy.Value) policy.Value {
 		if v == nil {
 			return nil
 		}
@@ -100,7 +94,7 @@ func Not(arg Expr) (Expr, error) {
 
 // IsNull is e IS NULL.
 func IsNull(e Expr) Expr {
-	return &test{e, func(v policy.Value) policy.Value { return v == nil }}
+	return &test{truthOf(e), func(v policy.Value) policy.Value { return v == nil }}
 }
 
 // IsTruth is e IS TRUE (want true), IS FALSE (want false), IS UNKNOWN (want nil).
@@ -116,27 +110,23 @@ func IsTruth(e Expr, want policy.Value) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &test{e, func(v policy.Value) policy.Value { return v == want }}, nil
+	return &test{truthOf(e), func(v policy.Value) policy.Value { return v == want }}, nil
 }
 
 // distinct is a IS DISTINCT FROM b: the negated = that sees NULLs.
 type distinct struct {
+	node
 	equal *call
 }
 
-func (d *distinct) Type() policy.Type { return policy.Bool }
-func (d *distinct) Typmod() int32     { return -1 }
-func (d *distinct) children() []Expr  { return d.equal.args }
-func (d *distinct) rebuild(args []Expr) Expr {
-	return &distinct{d.equal.rebuild(args).(*call)}
-}
+func (d *distinct) rebuild(args []Expr) Expr { return &distinct{d.over(args), d.equal} }
 
 func (d *distinct) Eval(row Row) (policy.Value, error) {
-	a, err := d.equal.args[0].Eval(row)
+	a, err := d.args[0].Eval(row)
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.equal.args[1].Eval(row)
+	b, err := d.args[1].Eval(row)
 	if err != nil {
 		return nil, err
 	}
@@ -161,5 +151,5 @@ func (env Env) IsDistinct(a, b Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &distinct{equal.(*call)}, nil
+	return &distinct{truthOf(equal.(*call).args...), equal.(*call)}, nil
 }

@@ -38,18 +38,8 @@ type numberTemplate struct {
 	roman, scientific   bool // RN, EEEE
 }
 
-// numberWords are the words by their first letter, in the order in which they are tried; each also stands in lower
-// case.
-var numberWords = func() map[byte][]string {
-	table := map[byte][]string{}
-	for _, word := range strings.Fields(", . 0 9 B C D EEEE FM G L MI PL PR RN SG SP S TH V") {
-		table[word[0]] = append(table[word[0]], word)
-		if small := strings.ToLower(word); small != word {
-			table[small[0]] = append(table[small[0]], small)
-		}
-	}
-	return table
-}()
+// numberWords are the words in the order in which they are tried.
+var numberWords = byLetter(strings.Fields(", . 0 9 B C D EEEE FM G L MI PL PR RN SG SP S TH V"))
 
 // readNumberTemplate takes a template apart. What it writes is at most eight times as long.
 func readNumberTemplate(format string) (*numberTemplate, error) {
@@ -58,7 +48,7 @@ func readNumberTemplate(format string) (*numberTemplate, error) {
 	}
 	t := &numberTemplate{}
 	for format != "" {
-		if word := leadingWord(format); word != "" {
+		if word := leading(numberWords, format); word != "" {
 			format = format[len(word):]
 			if word != "rn" && word != "th" {
 				word = strings.ToUpper(word)
@@ -82,15 +72,6 @@ func readNumberTemplate(format string) (*numberTemplate, error) {
 		format = rest
 	}
 	return t, nil
-}
-
-func leadingWord(s string) string {
-	for _, word := range numberWords[s[0]] {
-		if strings.HasPrefix(s, word) {
-			return word
-		}
-	}
-	return ""
 }
 
 // note takes in what a word says of the whole template.

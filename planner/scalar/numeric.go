@@ -92,18 +92,14 @@ func zeroScale(c *big.Int, scale int32) numeric {
 }
 
 // floorNumeric and ceilNumeric are whole numbers of scale 0.
-func floorNumeric(n numeric) numeric {
-	q, m := new(big.Int).QuoRem(n.Coefficient, pow10(n.Scale), new(big.Int))
-	if m.Sign() < 0 {
-		q.Sub(q, pow10(0))
-	}
-	return newNumeric(q, 0)
-}
+func floorNumeric(n numeric) numeric { return wholeNumeric(n, -1) }
+func ceilNumeric(n numeric) numeric  { return wholeNumeric(n, 1) }
 
-func ceilNumeric(n numeric) numeric {
+// wholeNumeric is n, or the whole number next to it on one side.
+func wholeNumeric(n numeric, side int) numeric {
 	q, m := new(big.Int).QuoRem(n.Coefficient, pow10(n.Scale), new(big.Int))
-	if m.Sign() > 0 {
-		q.Add(q, pow10(0))
+	if m.Sign() == side {
+		q.Add(q, big.NewInt(int64(side)))
 	}
 	return newNumeric(q, 0)
 }
@@ -133,20 +129,20 @@ func multiplyNumeric(a, b numeric) (policy.Value, error) {
 	return fits(newNumeric(new(big.Int).Mul(a.Coefficient, b.Coefficient), a.Scale+b.Scale))
 }
 
-// weight and leading describe n in PostgreSQL's base 10000: the exponent of its first digit, and that digit. They
+// weight and firstDigit describe n in PostgreSQL's base 10000: the exponent of its first digit, and that digit. They
 // decide how many decimal digits a quotient gets.
 func weight(n numeric) int32 {
-	w, _ := leading(n)
+	w, _ := firstDigit(n)
 	return w
 }
 
-func leading(n numeric) (int32, int64) {
+func firstDigit(n numeric) (int32, int64) {
 	if n.Coefficient.Sign() == 0 {
 		return 0, 0
 	}
 	digits := decimalDigits(n.Coefficient)
 	exponent := digits - 1 - n.Scale // of the first decimal digit
-	w := floorDiv(exponent, 4)
+	w := FloorDiv(exponent, 4)
 	// The base-10000 digit at w holds the decimal digits with exponents 4w … 4w+3.
 	shift := n.Scale + 4*w
 	first := new(big.Int).Abs(n.Coefficient)
@@ -156,14 +152,6 @@ func leading(n numeric) (int32, int64) {
 		first.Mul(first, pow10(-shift))
 	}
 	return w, first.Int64()
-}
-
-func floorDiv(a, b int32) int32 {
-	q := a / b
-	if a%b != 0 && (a < 0) != (b < 0) {
-		q--
-	}
-	return q
 }
 
 // decimalDigits counts the digits of |c|, at least 1.
@@ -177,8 +165,8 @@ func decimalDigits(c *big.Int) int32 {
 
 // quotientScale is the scale of a/b: at least sixteen significant digits, and no fewer than either side's.
 func quotientScale(a, b numeric) int32 {
-	w1, first1 := leading(a)
-	w2, first2 := leading(b)
+	w1, first1 := firstDigit(a)
+	w2, first2 := firstDigit(b)
 	w := w1 - w2
 	if first1 <= first2 {
 		w--

@@ -106,7 +106,7 @@ func lnWeight(v numeric) int32 {
 		if x.Coefficient.Sign() == 0 {
 			return 0
 		}
-		w, first := leading(x)
+		w, first := firstDigit(x)
 		return w*4 + int32(math.Log10(float64(first)))
 	}
 	digits, exponent := firstDigits(v, 2)

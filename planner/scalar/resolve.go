@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -28,14 +29,7 @@ func (c *catalog) resolveOperator(name string, in []policy.Type) (*candidate, er
 	if found := exactly(list, want); found != nil {
 		return found, nil
 	}
-	list = c.coercible(list, in)
-	if len(list) == 0 {
-		return nil, failf(stateUndefined, "operator does not exist: %s", c.operatorText(name, in))
-	}
-	if found := c.selectCandidate(list, in); found != nil {
-		return found, nil
-	}
-	return nil, failf(stateAmbiguous, "operator is not unique: %s", c.operatorText(name, in))
+	return c.best(list, in, func(is string) string { return "operator " + is + ": " + c.operatorText(name, in) })
 }
 
 // resolveFunction finds the function that PostgreSQL takes.
@@ -44,14 +38,19 @@ func (c *catalog) resolveFunction(name string, in []policy.Type) (*candidate, er
 	if found := exactly(list, in); found != nil {
 		return found, nil
 	}
+	return c.best(list, in, func(is string) string { return "function " + name + "(" + c.typeList(in) + ") " + is })
+}
+
+// best is the candidate that arguments are coerced for; says names what is called in an error.
+func (c *catalog) best(list []*candidate, in []policy.Type, says func(is string) string) (*candidate, error) {
 	list = c.coercible(list, in)
 	if len(list) == 0 {
-		return nil, failf(stateUndefined, "function %s(%s) does not exist", name, c.typeList(in))
+		return nil, fail(stateUndefined, says("does not exist"))
 	}
 	if found := c.selectCandidate(list, in); found != nil {
 		return found, nil
 	}
-	return nil, failf(stateAmbiguous, "function %s(%s) is not unique", name, c.typeList(in))
+	return nil, fail(stateAmbiguous, says("is not unique"))
 }
 
 func spread(list []signature, n int) []*candidate {
@@ -73,16 +72,11 @@ func spread(list []signature, n int) []*candidate {
 }
 
 func exactly(list []*candidate, in []policy.Type) *candidate {
-next:
-	for _, can := range list {
-		for i, t := range in {
-			if can.args[i] != t {
-				continue next
-			}
-		}
-		return can
+	i := slices.IndexFunc(list, func(can *candidate) bool { return slices.Equal(can.args, in) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return list[i]
 }
 
 func (c *catalog) coercible(list []*candidate, in []policy.Type) []*candidate {
@@ -98,13 +92,7 @@ func (c *catalog) coercible(list []*candidate, in []policy.Type) []*candidate {
 }
 
 func keep(list []*candidate, good func(*candidate) bool) []*candidate {
-	var out []*candidate
-	for _, can := range list {
-		if good(can) {
-			out = append(out, can)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(list), func(can *candidate) bool { return !good(can) })
 }
 
 // most keeps the candidates with the highest score.
@@ -125,29 +113,16 @@ func most(list []*candidate, score func(*candidate) int) []*candidate {
 
 // selectCandidate follows the manual's "Function Type Resolution", steps 4a to 4f; nil means ambiguous.
 func (c *catalog) selectCandidate(list []*candidate, in []policy.Type) *candidate {
-	list = most(list, func(can *candidate) int {
-		n := 0
-		for i, t := range in {
-			if t != policy.Unknown && can.args[i] == t {
-				n++
+	for _, preferred := range []bool{false, true} {
+		list = most(list, func(can *candidate) int {
+			n := 0
+			for i, t := range in {
+				if t != policy.Unknown && (can.args[i] == t || preferred && c.preferredIn(c.category(t), can.args[i])) {
+					n++
+				}
 			}
-		}
-		return n
-	})
-	if len(list) == 1 {
-		return list[0]
-	}
-	list = most(list, func(can *candidate) int {
-		n := 0
-		for i, t := range in {
-			if t != policy.Unknown && (can.args[i] == t || c.preferredIn(c.category(t), can.args[i])) {
-				n++
-			}
-		}
-		return n
-	})
-	if len(list) == 1 {
-		return list[0]
+			return n
+		})
 	}
 	if narrowed := c.byUnknowns(list, in); len(narrowed) > 0 {
 		list = narrowed

@@ -33,7 +33,7 @@ func template(format string) ([]piece, error) {
 		if !fill {
 			rest, fill = strings.CutPrefix(format, "fm")
 		}
-		if field := leadingField(rest); field != "" {
+		if field := leading(fieldsByLetter, rest); field != "" {
 			flush()
 			p := piece{field: field, fill: fill}
 			rest = rest[len(field):]
@@ -56,36 +56,36 @@ func template(format string) ([]piece, error) {
 	return out, nil
 }
 
-// fieldsByLetter are the fields, also in lower case, by their first letter and in order.
-var fieldsByLetter = func() map[byte][]string {
+// fieldsByLetter are the fields as leading finds them.
+var fieldsByLetter = byLetter(templateFields)
+
+// byLetter are words by their first letter, in order; each also stands in lower case.
+func byLetter(words []string) map[byte][]string {
 	table := map[byte][]string{}
-	for _, field := range templateFields {
-		table[field[0]] = append(table[field[0]], field)
-		small := strings.ToLower(field)
-		table[small[0]] = append(table[small[0]], small)
+	for _, word := range words {
+		table[word[0]] = append(table[word[0]], word)
+		if small := strings.ToLower(word); small != word {
+			table[small[0]] = append(table[small[0]], small)
+		}
 	}
 	return table
-}()
+}
 
-func leadingField(s string) string {
+// leading is the first of some words that a text begins with; "" means it begins with none.
+func leading(words map[byte][]string, s string) string {
 	if s == "" {
 		return ""
 	}
-	for _, field := range fieldsByLetter[s[0]] {
-		if strings.HasPrefix(s, field) {
-			return field
-		}
+	i := slices.IndexFunc(words[s[0]], func(word string) bool { return strings.HasPrefix(s, word) })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return words[s[0]][i]
 }
 
 func refusedPrefix(s string) bool {
-	for _, prefix := range []string{"TM", "tm", "FX", "fx", "TH", "th", "SP", "sp"} {
-		if strings.HasPrefix(s, prefix) {
-			return true
-		}
-	}
-	return false
+	prefixes := []string{"TM", "tm", "FX", "fx", "TH", "th", "SP", "sp"}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
 // literal takes the next character, or a text in double quotes, and returns what follows.

@@ -64,7 +64,7 @@ func binned(stride interval, at, origin int64) (int64, error) {
 	if !ok {
 		return 0, errInterval
 	}
-	out, ok := addInt64(origin, floorDiv64(away, size)*size)
+	out, ok := addInt64(origin, FloorDiv(away, size)*size)
 	if !ok {
 		return 0, errTimestamp
 	}
@@ -85,7 +85,7 @@ func truncateTimestamp(unit string, t policy.Timestamp) (policy.Timestamp, error
 	case "day":
 		return timestampOf(days, 0)
 	case "week":
-		return timestampOf(days-(days+3-7*floorDiv64(days+3, 7)), 0)
+		return timestampOf(days-(days+3-7*FloorDiv(days+3, 7)), 0)
 	case "month":
 		c.day = 1
 	case "quarter":
@@ -93,11 +93,11 @@ func truncateTimestamp(unit string, t policy.Timestamp) (policy.Timestamp, error
 	case "year":
 		c.month, c.day = 1, 1
 	case "decade":
-		c = civil{int(floorDiv64(int64(c.year), 10)) * 10, 1, 1}
+		c = civil{int(FloorDiv(int64(c.year), 10)) * 10, 1, 1}
 	case "century":
-		c = civil{int(floorDiv64(int64(c.year)-1, 100))*100 + 1, 1, 1}
+		c = civil{int(FloorDiv(int64(c.year)-1, 100))*100 + 1, 1, 1}
 	case "millennium":
-		c = civil{int(floorDiv64(int64(c.year)-1, 1000))*1000 + 1, 1, 1}
+		c = civil{int(FloorDiv(int64(c.year)-1, 1000))*1000 + 1, 1, 1}
 	default:
 		return 0, errNoField
 	}

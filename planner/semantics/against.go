@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -239,7 +240,7 @@ func (l *Lowerer) each(spans SpansOf) iter.Seq[int] {
 // they are too many, or it varies within a cell.
 func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, refusal *refuse.Refusal) {
 	spans := l.thatMatter(e.Cols[0])
-	if e.Answered && plans.CellsIn(spans) > maxAnswered {
+	if e.Answered && mechanisms.CellsIn(spans) > maxAnswered {
 		return nil, nil, nil
 	}
 	at, runs := map[string]int{}, 0

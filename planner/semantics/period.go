@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -120,10 +121,7 @@ func common(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return 0
 	}
-	rest, last := a, b
-	for last != 0 {
-		rest, last = last, rest%last
-	}
+	rest := plans.Divisor(a, b)
 	if a/rest > math.MaxInt64/4/b {
 		return 0
 	}

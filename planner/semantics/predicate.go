@@ -290,7 +290,7 @@ func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 	var starts []int
 	alike := l.Box.alike(e, i)
 	cells := SpansOf(predicate.FromTo(0, c.Domain.Size()))
-	if matter, narrowed := l.matter[i]; narrowed && c.Domain.Regular > FewRegular && plans.CellsIn(matter) < min(c.Domain.Size()/8, fewCells) {
+	if matter, narrowed := l.matter[i]; narrowed && c.Domain.Regular > FewRegular && mechanisms.CellsIn(matter) < min(c.Domain.Size()/8, fewCells) {
 		cells = matter
 	} else {
 		pieced := false

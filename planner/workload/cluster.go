@@ -28,7 +28,7 @@ type cluster struct {
 	cells *linear.Query // of the release; nil means the only ask's own
 	cube  mechanisms.Cube
 	work  int                    // cells that were looked at
-	ways  []mechanisms.Candidate // at the whole cost; the first one is taken
+	ways  []mechanisms.Candidate // at the whole cost, the one with the least error first, which is taken
 }
 
 // error is what the cluster's values err by together at the whole cost, by their weights.
@@ -73,10 +73,7 @@ func aloneCluster(a *workRequest, c reuse.Context, cost privacy.Cost) (*cluster,
 // of its cells.
 func jointCluster(asks []*workRequest, cost privacy.Cost, all bool) (k *cluster, work int) {
 	k = &cluster{asks: asks}
-	if !k.lay() {
-		return nil, k.work
-	}
-	if !k.read() {
+	if !k.lay() || !k.read() {
 		return nil, k.work
 	}
 	c, err := k.cells.Table.ContributionTo(k.cells.Cells), error(nil)
@@ -89,7 +86,7 @@ func jointCluster(asks []*workRequest, cost privacy.Cost, all bool) (k *cluster,
 	if err != nil {
 		return nil, k.work
 	}
-	k.sort()
+	slices.SortStableFunc(k.ways, func(a, b mechanisms.Candidate) int { return cmp.Compare(a.Error, b.Error) })
 	return k, k.work << min(len(k.cells.Factors), 6)
 }
 
@@ -103,7 +100,7 @@ func (k *cluster) lay() bool {
 			return false
 		}
 	}
-	k.cells = &linear.Query{Question: &linear.Question{Table: table}, Asked: linear.Counted{}, Counts: []predicate.Pred{nil}, Sums: []*linear.Summand{nil}, Values: []*linear.DistinctValues{nil}, Cells: 1}
+	k.cells = linear.Identity(table, nil)
 	classes := map[*policy.Column][]int32{}
 	for _, c := range k.columns() {
 		if c.Domain.Size() > plans.MaxCells { // of which nobody looks at each
@@ -132,11 +129,6 @@ func (k *cluster) lay() bool {
 	}
 	k.cube.Ordered = len(ordered)
 	return len(k.cells.Factors) > 0
-}
-
-// sort puts the way with the least error first.
-func (k *cluster) sort() {
-	slices.SortStableFunc(k.ways, func(a, b mechanisms.Candidate) int { return cmp.Compare(a.Error, b.Error) })
 }
 
 // classes numbers the cells of a column so that the cluster's requests treat cells of one number alike, in the order of
@@ -172,10 +164,7 @@ func (k *cluster) read() bool {
 		attributes := k.attributes(a)
 		for _, row := range a.rows {
 			spans := cellsRead(r, row)
-			for _, s := range spans {
-				k.work += s.To - s.From
-			}
-			if k.work > most {
+			if k.work += mechanisms.CellsIn(spans); k.work > most {
 				return false
 			}
 			k.cube.Asked = append(k.cube.Asked, mechanisms.Asked{Spans: spans, Attributes: attributes, Weight: row.weight})

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"math"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -126,21 +125,4 @@ func variances(spec mechanisms.Spec, confidence mechanisms.Confidence) []float64
 		list[c] = spec.Only(c).Errors(confidence).Variance(predicate.One(0))
 	}
 	return list
-}
-
-// order is the power of a part of the cost by which errors grow: noise grows as 1/cost (pure) or 1/√cost (zCDP).
-func order(a privacy.Accountant) float64 {
-	if a == privacy.ZCDP {
-		return 1
-	}
-	return 2
-}
-
-// divided is the least sum of errors w/s^p over shares s of one.
-func divided(weights []float64, p float64) float64 {
-	sum := 0.0
-	for _, w := range weights {
-		sum += math.Pow(w, 1/(p+1))
-	}
-	return math.Pow(sum, p+1)
 }

@@ -92,7 +92,7 @@ func PlanBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Bat
 // planBatch plans statements together in one unit.
 func planBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Batch, error) {
 	alone := &choose.Optimizer{Weigher: choose.Weigher{Context: c}}
-	w := &batch{c: c, cost: alone.Share(1), p: order(c.Accountant()), best: map[string]*cluster{}}
+	w := &batch{c: c, cost: alone.Share(1), p: choose.Order(c.Accountant()), best: map[string]*cluster{}}
 	b := &Batch{Dataset: c.Dataset, Statements: make([]BatchStatement, len(list))}
 	for i, item := range list {
 		own := c
@@ -225,7 +225,7 @@ func (w *batch) total(clusters []*cluster) float64 {
 	for i, k := range clusters {
 		weights[i] = k.error()
 	}
-	return divided(weights, w.p)
+	return choose.Divided(weights, w.p)
 }
 
 // partition measures groups of requests, each by its best cluster; what cannot be measured together is measured alone.

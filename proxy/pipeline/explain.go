@@ -363,7 +363,7 @@ func widestHalfWidth(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence 
 func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 	best, most := rows[0], -1
 	for _, spans := range rows {
-		if n := plans.CellsIn(spans); n > most {
+		if n := mechanisms.CellsIn(spans); n > most {
 			best, most = spans, n
 		}
 	}

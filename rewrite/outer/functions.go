@@ -127,5 +127,7 @@ func (t *writer) expand(template string, args []*pg.Node) *pg.Node {
 
 // param is the reference to a session parameter, a text.
 func (t *writer) param(name string) *pg.Node {
-	return castTo(&pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(t.place(name)), Location: -1}}}, "text")
+	ref := &pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(t.place(name)), Location: -1}}}
+	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: ref, Location: -1, TypeName: &pg.TypeName{
+		Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode("text")}, Typemod: -1, Location: -1}}}}
 }

@@ -43,11 +43,11 @@ func Render(p *plans.Plan) (q Query, refusal *refuse.Refusal) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			stop, ours := r.(*refusing)
+			stop, ours := r.(*refuse.Refusal)
 			if !ours {
 				panic(r)
 			}
-			q, refusal = Query{}, stop.refusal
+			q, refusal = Query{}, stop
 		}
 	}()
 	if slices.ContainsFunc(p.Leaves, ragged) && looksAtBlanks(p.Outer.Tree) {
@@ -125,13 +125,8 @@ func Open(name string) int {
 	return n
 }
 
-// refusing carries a refusal up from the depth of a tree.
-type refusing struct{ refusal *refuse.Refusal }
-
 // cannot ends the rewriting: the query has a part that the sandbox does not run. It does not return.
-func cannot(what string) {
-	panic(&refusing{refuse.Unsupported(what)})
-}
+func cannot(what string) { panic(refuse.Unsupported(what)) }
 
 // asked is what a query asks besides leaves: session parameters, and relations as schema.name.
 type asked struct{ params, relations []string }

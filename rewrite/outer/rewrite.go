@@ -157,12 +157,6 @@ func (t *writer) column(n *pg.Node, c *pg.ColumnRef) {
 	}
 }
 
-func castTo(n *pg.Node, name string) *pg.Node {
-	inner := &pg.Node{Node: n.Node}
-	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: inner, Location: -1, TypeName: &pg.TypeName{
-		Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: -1}}}}
-}
-
 // unending are types whose operators look at no cancel while they work, however long their values are.
 var unending = []string{"path", "polygon"}
 

@@ -283,13 +283,12 @@ func (i *Instance) Answer(ctx context.Context, query rewrite.Query, text string)
 		err := execute.CollectKeys(rows, into.Of[0])
 		return into.Groups(), err
 	}
-	leading := into.Leading()
-	values := make([]any, leading+into.Cells+into.Counts)
+	row := into.Row()
+	values := make([]any, row.Width())
 	targets := make([]any, len(values))
 	for i := range values {
 		targets[i] = &values[i]
 	}
-	small, counts := make([]int32, leading+into.Cells), make([]int64, into.Counts)
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
 			return nil, execute.ErrResult
@@ -297,17 +296,17 @@ func (i *Instance) Answer(ctx context.Context, query rewrite.Query, text string)
 		fits := true
 		for i, v := range values {
 			var ok bool
-			if i < len(small) {
-				small[i], ok = v.(int32)
+			if i < len(row.Small) {
+				row.Small[i], ok = v.(int32)
 			} else {
-				counts[i-len(small)], ok = v.(int64)
+				row.Counts[i-len(row.Small)], ok = v.(int64)
 			}
 			fits = fits && ok
 		}
 		if !fits {
 			return nil, execute.ErrResult
 		}
-		if err := into.Add(execute.NumberOf(small[:leading]), small[leading:], counts); err != nil {
+		if err := into.AddRow(row); err != nil {
 			return nil, err
 		}
 	}
@@ -335,6 +334,21 @@ func (i *Instance) EachRow(ctx context.Context, text string, add func([]*string)
 		}
 	}
 	return rows.Err()
+}
+
+// EachFull runs a query whose columns are all text, and never NULL.
+func (i *Instance) EachFull(ctx context.Context, text string, add func([]string), args ...any) error {
+	return i.EachRow(ctx, text, func(row []*string) error {
+		full := make([]string, len(row))
+		for at, v := range row {
+			if v == nil {
+				return execute.ErrResult
+			}
+			full[at] = *v
+		}
+		add(full)
+		return nil
+	}, args...)
 }
 
 // Attach writes the statement that attaches a DB file.

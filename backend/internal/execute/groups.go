@@ -43,15 +43,27 @@ func NewResults(q rewrite.Query) *Results {
 	return r
 }
 
-// Leading is how many columns stand before the cells: that of the number of the measure, where there are several.
-func (r *Results) Leading() int { return min(len(r.Of)-1, 1) }
+// Row is a row of an answer: its small columns are the cells and, where there are several measures, before them the
+// number of its own.
+type Row struct {
+	Small  []int32
+	Counts []int64
+}
 
-// NumberOf is the number of a row's measure, by the columns before its cells.
-func NumberOf(leading []int32) int32 {
-	if len(leading) == 0 {
-		return 0
+// Row is one for the answer's rows to be read into.
+func (r *Results) Row() Row {
+	return Row{make([]int32, min(len(r.Of)-1, 1)+r.Cells), make([]int64, r.Counts)}
+}
+
+// Width is how many columns it has.
+func (row Row) Width() int { return len(row.Small) + len(row.Counts) }
+
+// AddRow takes a row, of which it keeps a copy.
+func (r *Results) AddRow(row Row) error {
+	if len(row.Small) > r.Cells {
+		return r.Add(row.Small[0], row.Small[1:], row.Counts)
 	}
-	return leading[0]
+	return r.Add(0, row.Small, row.Counts)
 }
 
 // Add takes one row of a measure, of which it keeps a copy. Columns that the measure does not have are 0.

@@ -146,14 +146,6 @@ func Fatal(list []backend.Finding) bool {
 	return slices.ContainsFunc(list, func(f backend.Finding) bool { return f.Fatal })
 }
 
-// UnitOf is what one unit of a dataset is called.
-func UnitOf(d *policy.Dataset) string {
-	if d.Unit.Row {
-		return "row"
-	}
-	return d.Unit.Name
-}
-
 // FatalIf is a fatal finding that says what the error does, or none if it is nil.
 func FatalIf(err error) []backend.Finding {
 	if err == nil {

@@ -29,7 +29,7 @@ func unitTypeFinding(d *policy.Dataset, have Shape, in dialect.Dialect) []backen
 		schema, name := RelationOf(t, in)
 		switch base := have[ColumnOf(schema, name, t.UnitColumn)].Base; base {
 		case "smallint", "integer", "int", "bigint":
-			return []backend.Finding{{Note: true, Text: fmt.Sprintf("unit: %s.%s is %s; saying so (type: %[3]s) lets queries that number a %s's rows do it almost twice as fast, and hides releases that were bought before", t.Name, t.UnitColumn, base, UnitOf(d))}}
+			return []backend.Finding{{Note: true, Text: fmt.Sprintf("unit: %s.%s is %s; saying so (type: %[3]s) lets queries that number a %s's rows do it almost twice as fast, and hides releases that were bought before", t.Name, t.UnitColumn, base, d.UnitName())}}
 		}
 	}
 	return nil

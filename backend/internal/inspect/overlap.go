@@ -89,9 +89,9 @@ func overlapFinding(d *policy.Dataset, a, b *policy.Table, shown string, view bo
 		return []backend.Finding{{Fatal: true, Text: shown + fmt.Sprintf(", the first in dataset %s: two datasets over the same rows would be two budgets for them; list both in one dataset", a.Dataset.ID)}}
 	case d.Unit.Row, !path:
 		return []backend.Finding{{Fatal: true, Text: shown + fmt.Sprintf(", and name their %ss differently: a row would belong to two %[1]ss, and the bounds of neither table would hold for both; "+
-			"keep one of the tables, or give both one unit", UnitOf(d))}}
+			"keep one of the tables, or give both one unit", d.UnitName())}}
 	case view:
-		return []backend.Finding{{Text: shown + fmt.Sprintf(": that both name the same %s for a row is assumed, not enforced", UnitOf(d))}}
+		return []backend.Finding{{Text: shown + fmt.Sprintf(": that both name the same %s for a row is assumed, not enforced", d.UnitName())}}
 	}
 	return nil
 }

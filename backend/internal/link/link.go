@@ -6,7 +6,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -15,8 +17,34 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || strings.HasPrefix(host, "127.") || host == "::1"
 }
 
-// TLS returns how a way is encrypted, or nil if it is not.
-func TLS(mode, host string, options map[string]string) (*tls.Config, error) {
+// ErrLink says that the owner has not said how the way to the database is protected.
+var ErrLink = errors.New("the database is on another machine and the url does not say how the way there is protected: " +
+	"add ssl-mode=VERIFY_IDENTITY, or another ssl-mode if the network is trusted")
+
+// Options are those of a URL, each once, of the known ones and those of TLS; false means there are others.
+func Options(u *url.URL, known ...string) (map[string]string, bool) {
+	options := map[string]string{}
+	for name, values := range u.Query() {
+		name = strings.ToLower(name)
+		if options[name] != "" || len(values) != 1 || !slices.Contains(append(known, "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"), name) {
+			return nil, false
+		}
+		options[name] = values[0]
+	}
+	return options, true
+}
+
+// TLS returns how a way is encrypted, or nil if it is not, and whether it may be unencrypted, or to an impostor.
+func TLS(host string, local bool, options map[string]string) (config *tls.Config, weak bool, err error) {
+	mode := strings.ToUpper(options["ssl-mode"])
+	if mode == "" && !local {
+		return nil, false, ErrLink
+	}
+	config, err = encrypted(mode, host, options)
+	return config, !local && (mode == "DISABLED" || mode == "REQUIRED"), err
+}
+
+func encrypted(mode, host string, options map[string]string) (*tls.Config, error) {
 	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	if file := options["ssl-ca"]; file != "" {
 		text, err := os.ReadFile(file)
