@@ -70,7 +70,7 @@ func check(cmd *cobra.Command, path string) error {
 		fmt.Fprintln(out, "note:", n)
 	}
 	for _, d := range p.Datasets {
-		if err := writeTypical(cmd.Context(), p, d, out, log); err != nil {
+		if err := writeTypical(cmd.Context(), p, d, out, logger(cmd)); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func (l *Lowerer) sumOf(r affineReader, f *Affine, op string) (t truth, ok bool)
 	holds := predicate.Sum{Terms: sum, Op: op, Value: constant}
 	fails := holds
 	fails.Op = predicate.Opposite[op]
-	return truth{holds, fails}, true
+	return truth{Holds: holds, Fails: fails}, true
 }
 
 // against is a comparison of two columns by shifts or by values; not ok: it is another one, or cells can be looked at
@@ -117,7 +117,7 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 		in := predicate.Cells(column, cells[i])
 		holds, fails = append(holds, predicate.All(in, own.Holds)), append(fails, predicate.All(in, own.Fails))
 	}
-	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
+	return truth{Holds: predicate.Any(holds...), Fails: predicate.Any(fails...)}, true, nil
 }
 
 // together reports whether so many cells are looked at beside those of a side's column, or whether there is nothing to
@@ -182,7 +182,7 @@ func (l *Lowerer) byShifts(e *Expr, at int) (t truth, ok bool, refusal *refuse.R
 		in := predicate.Cells(c, cells[i])
 		holds, fails = append(holds, predicate.All(in, one.Holds)), append(fails, predicate.All(in, one.Fails))
 	}
-	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
+	return truth{Holds: predicate.Any(holds...), Fails: predicate.Any(fails...)}, true, nil
 }
 
 // shiftsOf are by how much an expression is more than its column, and the cells where it is; nil means there are too

@@ -76,7 +76,7 @@ func (l *Lowerer) equalToKnown(e *Expr, known map[string]*Expr) (truth, bool, *r
 		if !ok || refusal != nil {
 			return truth{}, ok, refusal
 		}
-		return truth{t.Holds, predicate.All(t.Fails, predicate.Not(absent.Holds))}, true, nil
+		return truth{Holds: t.Holds, Fails: predicate.All(t.Fails, predicate.Not(absent.Holds))}, true, nil
 	}
 	return truth{}, false, nil
 }
@@ -118,9 +118,9 @@ func (l *Lowerer) joined(
 		}
 	}
 	if form == FormAnd {
-		return truth{predicate.All(holds...), predicate.Any(fails...)}, true, nil
+		return truth{Holds: predicate.All(holds...), Fails: predicate.Any(fails...)}, true, nil
 	}
-	return truth{predicate.Any(holds...), predicate.All(fails...)}, true, nil
+	return truth{Holds: predicate.Any(holds...), Fails: predicate.All(fails...)}, true, nil
 }
 
 // DecidingFirst are conditions that stand together, with their places, those first that read one column: where these

@@ -50,7 +50,7 @@ func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 		return l.junction(e)
 	case formNot:
 		t, ok, refusal = l.Lower(e.Args[0])
-		return truth{t.Fails, t.Holds}, ok, refusal
+		return truth{Holds: t.Fails, Fails: t.Holds}, ok, refusal
 	case FormIs:
 		return l.is(e)
 	case FormIsNull: // of a condition
@@ -88,11 +88,11 @@ func (l *Lowerer) Decided(e *Expr) (of derived.Condition, ok, within bool, refus
 func truthOf(v policy.Value) truth {
 	switch v {
 	case true:
-		return truth{nil, predicate.Never{}}
+		return truth{Holds: nil, Fails: predicate.Never{}}
 	case false:
-		return truth{predicate.Never{}, nil}
+		return truth{Holds: predicate.Never{}, Fails: nil}
 	}
-	return truth{predicate.Never{}, predicate.Never{}}
+	return truth{Holds: predicate.Never{}, Fails: predicate.Never{}}
 }
 
 // is folds IS TRUE, IS FALSE and IS UNKNOWN, which are never NULL.
@@ -108,7 +108,7 @@ func (l *Lowerer) is(e *Expr) (truth, bool, *refuse.Refusal) {
 	case false:
 		holds = t.Fails
 	}
-	return truth{holds, predicate.Not(holds)}, true, nil
+	return truth{Holds: holds, Fails: predicate.Not(holds)}, true, nil
 }
 
 // member is IN over steps: a disjunction of equalities.
@@ -151,9 +151,9 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 		case "=", "<>":
 			never, always := predicate.Pred(predicate.Never{}), predicate.Any(predicate.Compare{Column: c, Op: "<=", Value: v}, predicate.Compare{Column: c, Op: ">", Value: v})
 			if op == "=" {
-				return truth{never, always}, true, nil
+				return truth{Holds: never, Fails: always}, true, nil
 			}
-			return truth{always, never}, true, nil
+			return truth{Holds: always, Fails: never}, true, nil
 		case "<":
 			op = "<="
 		case ">=":
@@ -167,7 +167,7 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 	holds := predicate.Compare{Column: c, Op: op, Value: v}
 	fails := holds
 	fails.Op = predicate.Opposite[op]
-	return truth{holds, fails}, true, nil
+	return truth{Holds: holds, Fails: fails}, true, nil
 }
 
 // noteOffGrid notes that a comparison is made by the database, of the values as they are stored.
@@ -190,7 +190,8 @@ func (l *Lowerer) between(a, b int, op string) (truth, bool) {
 	if left.Name > right.Name {
 		left, right, op = right, left, predicate.Mirrored[op]
 	}
-	return truth{predicate.Between{Left: left, Right: right, Op: op}, predicate.Between{Left: left, Right: right, Op: predicate.Opposite[op]}}, true
+	holds := predicate.Between{Left: left, Right: right, Op: op}
+	return truth{Holds: holds, Fails: predicate.Between{Left: left, Right: right, Op: predicate.Opposite[op]}}, true
 }
 
 // uncast takes casts off a column that keep each value, and how it compares with others: income::numeric of whole
@@ -244,9 +245,9 @@ func (l *Lowerer) snap(c *policy.Column, op string, cell int) truth {
 	below := predicate.Cells(c, predicate.FromTo(0, cell))
 	above := predicate.Cells(c, predicate.FromTo(cell, c.Domain.Regular))
 	if op == "<" || op == "<=" {
-		return truth{below, above}
+		return truth{Holds: below, Fails: above}
 	}
-	return truth{above, below}
+	return truth{Holds: above, Fails: below}
 }
 
 // overCells evaluates a condition on one column on each of its cells; ok is false when it varies within one.
@@ -309,7 +310,7 @@ func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 			return truth{}, false, refusal
 		}
 		l.Env.Work.Take(len(holds)+len(fails), 16)
-		return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
+		return truth{Holds: predicate.Cells(c, holds), Fails: predicate.Cells(c, fails)}, true, nil
 	}
 	divided, at := dividedCells{lowerer: l, column: i, compare: e}, l.Box.Truths(e)
 	for from, to := range piecesOf(cells, starts) {
@@ -322,7 +323,7 @@ func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 		}
 	}
 	l.Env.Work.Take(len(holds)+len(fails), 16)
-	return divided.with(truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}), true, nil
+	return divided.with(truth{Holds: predicate.Cells(c, holds), Fails: predicate.Cells(c, fails)}), true, nil
 }
 
 // addTruth adds cells to those in which a condition holds, or to those in which it fails; NULL is neither.
@@ -392,7 +393,7 @@ func (l *Lowerer) list(e *Expr) (truth, bool, *refuse.Refusal) {
 	if null {
 		return l.byPieces(e, e.Cols[0])
 	}
-	return truth{predicate.Cells(c, all), predicate.Cells(c, fails)}, true, nil
+	return truth{Holds: predicate.Cells(c, all), Fails: predicate.Cells(c, fails)}, true, nil
 }
 
 // byParts folds AND, OR and NOT of conditions on one column part by part, so that thresholds spare the walk over a long
@@ -411,7 +412,7 @@ func (l *Lowerer) byParts(e *Expr) (truth, bool) {
 		return t, ok && refusal == nil
 	case formNot:
 		t, ok, refusal := part(e.Args[0])
-		return truth{t.Fails, t.Holds}, ok && refusal == nil
+		return truth{Holds: t.Fails, Fails: t.Holds}, ok && refusal == nil
 	}
 	return truth{}, false
 }
@@ -422,7 +423,7 @@ func nulls(c *policy.Column) truth {
 	if at := c.Domain.Null; at >= 0 {
 		null = predicate.Cells(c, predicate.FromTo(at, at+1))
 	}
-	return truth{null, predicate.Not(null)}
+	return truth{Holds: null, Fails: predicate.Not(null)}
 }
 
 // equality is = or <> as two thresholds, so that long domains need not be walked.
@@ -449,7 +450,7 @@ func (l *Lowerer) equality(e *Expr) (truth, bool, *refuse.Refusal) {
 	}
 	t, ok, refusal := l.junction(both)
 	if e.Op == "<>" {
-		t = truth{t.Fails, t.Holds}
+		t = truth{Holds: t.Fails, Fails: t.Holds}
 	}
 	return t, ok, refusal
 }
@@ -487,5 +488,5 @@ func (l *Lowerer) threshold(e *Expr, i int, d *policy.Domain) (truth, bool, *ref
 		addTruth(at(cell), cell, cell+1, &holds, &fails)
 	}
 	c := l.Table.Columns[i]
-	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, failure == nil, failure
+	return truth{Holds: predicate.Cells(c, holds), Fails: predicate.Cells(c, fails)}, failure == nil, failure
 }

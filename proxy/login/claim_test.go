@@ -50,11 +50,7 @@ func TestClaim(t *testing.T) {
 	}
 	given := ""
 	if _, err := claimed(t, "open sesame", func(back *pgproto3.Backend) error {
-		back.Send(&pgproto3.AuthenticationCleartextPassword{})
-		if err := back.Flush(); err != nil {
-			return err
-		}
-		msg, err := receiveSASL(back, pgproto3.AuthTypeCleartextPassword)
+		msg, err := asked(back, &pgproto3.AuthenticationCleartextPassword{}, pgproto3.AuthTypeCleartextPassword)
 		if m, ok := msg.(*pgproto3.PasswordMessage); ok {
 			given = m.Password
 		}
@@ -63,11 +59,7 @@ func TestClaim(t *testing.T) {
 		t.Errorf("a directory is given %q: %v", given, err)
 	}
 	claim, heard := claimed(t, "secret", func(back *pgproto3.Backend) error {
-		back.Send(&pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}})
-		if err := back.Flush(); err != nil {
-			return err
-		}
-		_, err := receiveSASL(back, pgproto3.AuthTypeSASL)
+		_, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}}, pgproto3.AuthTypeSASL)
 		return err
 	})
 	if !errors.Is(claim, errOtherwise) || heard == nil {
