@@ -49,12 +49,12 @@ func Split(text string, d Dialect) []Piece {
 				from = t.from
 			}
 			if from >= 0 {
-				out = append(out, Piece{strings.TrimSpace(text[from:]), from})
+				out = append(out, Piece{Text: strings.TrimSpace(text[from:]), From: from})
 			}
 			return out
 		case t.kind == tokenSemi:
 			if from >= 0 {
-				out = append(out, Piece{strings.TrimSpace(text[from:t.from]), from})
+				out = append(out, Piece{Text: strings.TrimSpace(text[from:t.from]), From: from})
 			}
 			from = -1
 		case from < 0:
