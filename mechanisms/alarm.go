@@ -7,7 +7,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -67,7 +67,7 @@ func (a *Alarm) check(s Spec) error {
 }
 
 // alarms remembers mechanisms.
-var alarms = remembered.Map[Alarm, sparse.Mechanism]{Most: remembered.Small}
+var alarms = memo.Map[Alarm, sparse.Mechanism]{Most: memo.Small}
 
 func (a *Alarm) mechanism() (sparse.Mechanism, error) {
 	return alarms.Try(*a, 1, func() (sparse.Mechanism, error) {

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
@@ -113,7 +113,7 @@ func (s Spec) mean(w Workload) float64 {
 
 // chosen remembers choices for the whole process: each is a function of its question alone, and the search takes
 // milliseconds while a plan takes microseconds.
-var chosen = remembered.Map[question, Spec]{Most: 1 << 10}
+var chosen = memo.Map[question, Spec]{Most: 1 << 10}
 
 type question struct {
 	workload     Workload

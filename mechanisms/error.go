@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
@@ -53,7 +53,7 @@ type halfWidths struct {
 const maxWidthBytes = 32 << 20
 
 // mixtures are the tables of half-widths, by alpha. They take milliseconds to make and two kilobytes.
-var mixtures = remembered.Map[noise.Probability, *noise.Mixtures]{Most: remembered.Small}
+var mixtures = memo.Map[noise.Probability, *noise.Mixtures]{Most: memo.Small}
 
 func mixturesOf(alpha noise.Probability) *noise.Mixtures {
 	return mixtures.Of(alpha, 1, func() *noise.Mixtures { return noise.NewMixtures(alpha) })

@@ -3,13 +3,13 @@ package mechanisms
 import (
 	"encoding/binary"
 
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 	"github.com/dpproxy/dpproxy/mechanisms/marginals"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
 // opened keeps strategies that take work to open, by the number of their cells and 64 at most.
-var opened = remembered.Map[string, *openStrategy]{Most: maxOpenCells}
+var opened = memo.Map[string, *openStrategy]{Most: maxOpenCells}
 
 const (
 	maxOpenCells = 1 << 21
@@ -20,14 +20,14 @@ const (
 // spans, by their keys.
 type openStrategy struct {
 	ranges.Strategy
-	means     remembered.Map[Workload, float64]
-	variances remembered.Map[string, float64]
+	means     memo.Map[Workload, float64]
+	variances memo.Map[string, float64]
 }
 
 func opening(d ranges.Description) (ranges.Strategy, error) {
 	s, err := opened.Try(keyOf(d), max(d.Cells, leastOpen), func() (*openStrategy, error) {
 		plain, err := open(d)
-		return &openStrategy{plain, remembered.Map[Workload, float64]{Most: 16}, remembered.Map[string, float64]{Most: 1 << 15}}, err
+		return &openStrategy{plain, memo.Map[Workload, float64]{Most: 16}, memo.Map[string, float64]{Most: 1 << 15}}, err
 	})
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/online"
@@ -86,8 +86,8 @@ type sessionKey struct {
 
 // plans and sessionErrors remember what takes a search.
 var (
-	plans         = remembered.Map[sessionKey, online.Mechanism]{Most: remembered.Small}
-	sessionErrors = remembered.Map[sessionKey, Error]{Most: remembered.Small}
+	plans         = memo.Map[sessionKey, online.Mechanism]{Most: memo.Small}
+	sessionErrors = memo.Map[sessionKey, Error]{Most: memo.Small}
 )
 
 // mechanism plans a session.

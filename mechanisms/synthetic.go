@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/dpproxy/dpproxy/mechanisms/histograms"
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/selection"
@@ -217,7 +217,7 @@ func (y *Synthetic) CanRelease(cells int) error {
 	})
 }
 
-var plannedRows = remembered.Map[string, error]{Most: remembered.Small}
+var plannedRows = memo.Map[string, error]{Most: memo.Small}
 
 // release draws the rows: the observations are the cells of the rows, in the order in which they were drawn.
 func (y *Synthetic) release(s Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (privacy.Released[Noisy], error) {

@@ -46,7 +46,7 @@ func (c *changes) without(kind string, names, others []string) {
 	}
 }
 
-// kindsInOrder is the order in which changes are told.
+// kindsInOrder is the order of changes.
 var kindsInOrder = []string{"users_added", "users_removed", "users_disabled", "users_enabled", "logins_changed", "passwords_changed", "admins_changed", "settings_changed", "owners_added", "owners_removed",
 	"groups_added", "groups_removed", "groups_changed", "datasets_added", "datasets_removed", "datasets_changed", "caps_changed", "budgets_added", "budgets_removed", "budgets_changed", "defaults_changed",
 	"tables_added", "tables_removed", "tables_changed", "columns_added", "columns_removed", "columns_changed", "releases_added", "releases_removed", "releases_changed", "limits_changed", restarts}
@@ -288,11 +288,16 @@ func serverChanges(c *changes, old, now *Policy) {
 		kind, name string
 		old, now   any
 	}{
-		{restarts, "listen", a.Server.Listen, b.Server.Listen}, {restarts, "admin", a.Server.Admin, b.Server.Admin}, {restarts, "console", a.Server.Console, b.Server.Console},
-		{restarts, "tls", a.Server.TLS, b.Server.TLS}, {restarts, "spans", a.Server.Spans, b.Server.Spans}, {restarts, "backend", a.Backend, b.Backend},
+		{restarts, "listen", a.Server.Listen, b.Server.Listen}, {restarts, "admin", a.Server.Admin, b.Server.Admin},
+		{restarts, "console", a.Server.Console, b.Server.Console},
+		{restarts, "tls", a.Server.TLS, b.Server.TLS}, {restarts, "spans", a.Server.Spans, b.Server.Spans},
+		{restarts, "backend", a.Backend, b.Backend},
 		{restarts, "sandbox", a.Sandbox, b.Sandbox}, {restarts, "ledger", a.Ledger, b.Ledger},
-		{limits, "server.limits", a.Server.Limits, b.Server.Limits}, {limits, "server.timing", a.Server.Timing, b.Server.Timing}, {limits, "server.sampling", a.Server.FixedWork, b.Server.FixedWork},
-		{limits, "server.login.ldap", a.Server.LDAP, b.Server.LDAP}, {limits, "server.login.oidc", a.Server.OIDC, b.Server.OIDC},
+		{limits, "server.limits", a.Server.Limits, b.Server.Limits},
+		{limits, "server.timing", a.Server.Timing, b.Server.Timing},
+		{limits, "server.sampling", a.Server.FixedWork, b.Server.FixedWork},
+		{limits, "server.login.ldap", a.Server.LDAP, b.Server.LDAP},
+		{limits, "server.login.oidc", a.Server.OIDC, b.Server.OIDC},
 	} {
 		if !reflect.DeepEqual(f.old, f.now) {
 			c.add(f.kind, "%s", f.name)

@@ -76,9 +76,10 @@ func column(t *Table, f *columnT, at place) *Column {
 	}
 	if f.Keys == "join" && f.Domain.empty() {
 		col.Join = true
-		at.unwanted("%s is given, but without a domain rows are only joined by this column: it has no cells", map[string]bool{
-			"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "",
-		})
+		at.unwanted("%s is given, but without a domain rows are only joined by this column: it has no cells",
+			map[string]bool{
+				"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "",
+			})
 		return col
 	}
 	if f.Domain.any && !t.Public {
@@ -122,9 +123,10 @@ func column(t *Table, f *columnT, at place) *Column {
 
 // privateColumn reads a column of `domain: private`: one whose bounds are not known yet.
 func privateColumn(col *Column, f *columnT, at place) {
-	at.unwanted("%s is given, but the domain is private: nothing is answered over the column until its bounds stand there", map[string]bool{
-		"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "", "extremes": f.Extremes != "", "keys": f.Keys != "",
-	})
+	at.unwanted("%s is given, but the domain is private: nothing is answered over the column until its bounds stand there",
+		map[string]bool{
+			"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "", "extremes": f.Extremes != "", "keys": f.Keys != "",
+		})
 	if col.Enum || col.Blanks > 0 {
 		at.key("domain").problem("domain is private, which finds the ends of numbers, dates and times; labels and texts have none")
 		return

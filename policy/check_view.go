@@ -27,20 +27,22 @@ func view(t *Table, f *tableT, here, at place) {
 
 // analysedTable refuses what the SELECT decides.
 func analysedTable(f *tableT, at place) {
-	at.unwanted("%s is given, but the SELECT in source and the tables that it reads decide that; give it there, or mark the table trusted: true", map[string]bool{
-		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
-		"max_rows_per_group": f.MaxRowsPerGroup != "", "max_rows": f.MaxRows != "", "expected_rows": f.ExpectedRows != "",
-		"extremes": f.Extremes.asked(), "releases": len(f.Releases) > 0,
-		"rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
-	})
+	at.unwanted("%s is given, but the SELECT in source and the tables that it reads decide that; give it there, or mark the table trusted: true",
+		map[string]bool{
+			"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
+			"max_rows_per_group": f.MaxRowsPerGroup != "", "max_rows": f.MaxRows != "", "expected_rows": f.ExpectedRows != "",
+			"extremes": f.Extremes.asked(), "releases": len(f.Releases) > 0,
+			"rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
+		})
 }
 
 // viewColumn reads a column of an analysed SELECT, which has the cells of what the SELECT makes it of.
 func viewColumn(col *Column, f *columnT, at place) {
-	at.unwanted("%s is given, but the column is what the SELECT in source makes it; give it to the columns that the SELECT reads", map[string]bool{
-		"source": f.Source != "", "domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
-		"extremes": f.Extremes != "", "other": f.Other != "",
-	})
+	at.unwanted("%s is given, but the column is what the SELECT in source makes it; give it to the columns that the SELECT reads",
+		map[string]bool{
+			"source": f.Source != "", "domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
+			"extremes": f.Extremes != "", "other": f.Other != "",
+		})
 	switch f.Keys {
 	case "join":
 		col.Join = true

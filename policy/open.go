@@ -13,7 +13,8 @@ const MaxKeys = 1 << 14
 
 // openColumn reads a column of `keys: discover`: text whose values nobody declared.
 func openColumn(col *Column, f *columnT, at place) {
-	at.unwanted("%s is given, but the values of this column are to be discovered", map[string]bool{"domain": !f.Domain.empty(), "outside": f.Outside != "", "offgrid": f.Offgrid != ""})
+	at.unwanted("%s is given, but the values of this column are to be discovered",
+		map[string]bool{"domain": !f.Domain.empty(), "outside": f.Outside != "", "offgrid": f.Offgrid != ""})
 	switch {
 	case !col.Type.Textual():
 		at.key("keys").problem("keys: discover is for text and varchar columns")
@@ -32,7 +33,8 @@ func openColumn(col *Column, f *columnT, at place) {
 // anyColumn reads a column of `domain: any`: text of which a statement may ask what is so, and whose values are neither
 // found nor shown.
 func anyColumn(col *Column, f *columnT, at place) {
-	at.unwanted("%s is given, but the domain is any: every text is in it", map[string]bool{"outside": f.Outside != "", "offgrid": f.Offgrid != "", "other": f.Other != ""})
+	at.unwanted("%s is given, but the domain is any: every text is in it",
+		map[string]bool{"outside": f.Outside != "", "offgrid": f.Offgrid != "", "other": f.Other != ""})
 	switch {
 	case !col.Type.Textual() || col.Blanks > 0:
 		at.key("domain").problem("domain is any, which is for text and varchar columns")

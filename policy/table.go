@@ -35,7 +35,7 @@ type Table struct {
 	Sessions       []*Release // online releases
 	Synthetics     []*Release // synthetic releases
 	Derived        Derivation // nil: a table of the policy
-	Places         int        // of a derived table: in how many places below it tables stand, each counted where it stands
+	Places         int        // of a derived table: the tables below it, each counted as often as one is made of it
 	Opened         bool       // made by With, for one statement
 }
 

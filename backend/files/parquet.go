@@ -126,13 +126,15 @@ func (l *Loader) bareParquet(file string, columns []FileColumn, types map[string
 // columnTypes are the types of what is read from somewhere, by the columns' names in small letters.
 func (l *Loader) columnTypes(ctx context.Context, from string) (map[string]string, error) {
 	list := map[string]string{}
-	err := l.EachFull(ctx, "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM "+from+")", func(row []string) { list[strings.ToLower(row[0])] = row[1] })
+	err := l.EachFull(ctx, "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM "+from+")",
+		func(row []string) { list[strings.ToLower(row[0])] = row[1] })
 	return list, err
 }
 
 // wideDecimals are the digits of decimals that have too many, by their columns.
 func (l *Loader) wideDecimals(ctx context.Context, file string) (map[string]string, error) {
 	list := map[string]string{}
-	err := l.EachFull(ctx, fmt.Sprintf("SELECT name, precision::VARCHAR FROM parquet_schema(%s) WHERE precision > %d", dialect.QuoteText(file), mostDigits), func(row []string) { list[strings.ToLower(row[0])] = row[1] })
+	err := l.EachFull(ctx, fmt.Sprintf("SELECT name, precision::VARCHAR FROM parquet_schema(%s) WHERE precision > %d", dialect.QuoteText(file), mostDigits),
+		func(row []string) { list[strings.ToLower(row[0])] = row[1] })
 	return list, err
 }

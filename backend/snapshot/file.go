@@ -99,11 +99,13 @@ func (c *Copied) read(ctx context.Context, key string) error {
 	if _, err := c.Pool.ExecContext(ctx, embedded.Attach(c.Path, dialect.Catalog, key, true)); err != nil {
 		return errors.New("not a file of this version of DuckDB, damaged, or of another key")
 	}
-	err := c.EachFull(ctx, "SELECT table_name FROM duckdb_tables() WHERE database_name = $1 AND schema_name = 'main'", func(row []string) { c.Names[row[0]] = true }, dialect.Catalog)
+	err := c.EachFull(ctx, "SELECT table_name FROM duckdb_tables() WHERE database_name = $1 AND schema_name = 'main'",
+		func(row []string) { c.Names[row[0]] = true }, dialect.Catalog)
 	if err != nil {
 		return errors.New("its tables cannot be listed")
 	}
-	err = c.EachFull(ctx, "SELECT key FROM "+dialect.Catalog+"."+provenTable, func(row []string) { c.unique = append(c.unique, row[0]) })
+	err = c.EachFull(ctx, "SELECT key FROM "+dialect.Catalog+"."+provenTable,
+		func(row []string) { c.unique = append(c.unique, row[0]) })
 	if err != nil {
 		return errors.New("what was proved of it cannot be read")
 	}

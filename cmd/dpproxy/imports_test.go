@@ -17,10 +17,11 @@ const module = "github.com/dpproxy/dpproxy/"
 // package that is missing here, or an arrow that is missing, fails the test: ARCHITECTURE.md shows this picture.
 var picture = map[string][]string{
 	"mechanisms/internal/sealed": {},
+	"mechanisms/internal/memo":   {},
 	"mechanisms/privacy":         {"mechanisms/internal/sealed"},
 	"mechanisms/accounting":      {"mechanisms/privacy"},
-	"mechanisms/noise":           {"mechanisms/privacy"},
-	"mechanisms/ranges":          {"mechanisms/privacy", "mechanisms/noise"},
+	"mechanisms/noise":           {"mechanisms/internal/memo", "mechanisms/privacy"},
+	"mechanisms/ranges":          {"mechanisms/internal/memo", "mechanisms/privacy", "mechanisms/noise"},
 	"mechanisms/stattest":        {"mechanisms/privacy", "mechanisms/accounting"},
 	"mechanisms/marginals":       {"mechanisms/privacy", "mechanisms/noise", "mechanisms/ranges"},
 	"mechanisms/histograms":      {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/ranges"},
@@ -31,7 +32,7 @@ var picture = map[string][]string{
 	"mechanisms/synthetic":       {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/selection"},
 	"mechanisms/ladders":         {"mechanisms/noise"},
 	"mechanisms/keys":            {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise"},
-	"mechanisms":                 {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/ranges", "mechanisms/accounting", "mechanisms/selection", "mechanisms/quantiles", "mechanisms/keys", "mechanisms/ladders", "mechanisms/marginals", "mechanisms/online", "mechanisms/sparse", "mechanisms/synthetic", "mechanisms/histograms"},
+	"mechanisms":                 {"mechanisms/internal/memo", "mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/ranges", "mechanisms/accounting", "mechanisms/selection", "mechanisms/quantiles", "mechanisms/keys", "mechanisms/ladders", "mechanisms/marginals", "mechanisms/online", "mechanisms/sparse", "mechanisms/synthetic", "mechanisms/histograms"},
 	"policy":                     {"mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/deadline"},
 	"planner/scalar":             {"policy"},
 	"planner/mysql":              {"policy"},
@@ -153,7 +154,7 @@ var foreign = map[string][]string{
 	"database/sql":                     {"backend/internal/embedded", "backend/files", "backend/duckdb", "backend/backendtest", "backend/mysql", "backend/mariadbtest", "cmd/dpproxy", "test/kit"},
 	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/backendtest", "backend/pgtest", "backend/citustest", "internal/daemon", "test/kit", "proxy/spans"},
 	"net/http":                         {"console", "proxy/spans", "proxy", "proxy/login", "cmd/dpproxy"},
-	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend/spark", "backend/mysql", "backend/pgtest", "backend/citustest", "backend/mariadbtest", "policy", "proxy", "sandbox/cluster", "cmd/dpproxy", "proxy/spans"},
+	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend/internal/link", "backend/spark", "backend/mysql", "backend/pgtest", "backend/citustest", "backend/mariadbtest", "policy", "proxy", "sandbox/cluster", "cmd/dpproxy", "proxy/spans"},
 }
 
 // TestImports reads every non-test file with go/parser and holds it against the picture.

@@ -43,7 +43,7 @@ var allowed = map[string]string{
 	"mechanisms.ofHypothesis sealed.Release":                "a guess of the hypothesis, after the end, or 0 where no cell is asked about",
 	"mechanisms.Drawing.Draw sealed.Release":                "nothing: that a release which goes on is open",
 	"mechanisms.Belief.Rows sealed.Release":                 "rows of a hypothesis, which is a function of released answers",
-	"mechanisms/online.Memo.Know sealed.Release":            "a hard answer, read back from the state that is public",
+	"mechanisms/online.NewMemo sealed.Release":              "a hard answer, read back from the state that is public",
 	"mechanisms/online.Basic.Answer sealed.Release":         "an easy answer, of the public databases, or a hard one with its noise",
 	"mechanisms/online.Basic.observe sealed.Open":           "to compare a count with a noisy threshold",
 	"mechanisms/online.Session.Answer sealed.Release":       "an easy answer: of the hypothesis, after a noisy comparison",

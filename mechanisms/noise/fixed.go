@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"math/bits"
 
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 )
 
 // fixed draws from a distribution with work that does not depend on what is drawn: neither the words taken, nor the
@@ -43,7 +43,7 @@ const (
 )
 
 // prepared keeps what fixedOf has prepared: each is a function of a public parameter alone, of some kilobytes.
-var prepared = remembered.Map[law, *fixed]{Most: 1 << 10}
+var prepared = memo.Map[law, *fixed]{Most: 1 << 10}
 
 // fixedOf returns what draws from d in fixed work, which takes milliseconds to prepare.
 func fixedOf(d Distribution) *fixed {

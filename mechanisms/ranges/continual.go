@@ -3,7 +3,7 @@ package ranges
 import (
 	"math"
 
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 )
 
 // Continual is a strategy over cells that come one after the other, such as days: each observation is of cells up to
@@ -58,7 +58,7 @@ func ChooseContinual(cells int, norm Norm) Description {
 }
 
 // continualTrees remembers what was chosen, by cells.
-var continualTrees = remembered.Map[int, Description]{Most: remembered.Small}
+var continualTrees = memo.Map[int, Description]{Most: memo.Small}
 
 func continualTree(cells int) Description {
 	best, least := Description{}, math.Inf(1)

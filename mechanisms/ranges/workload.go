@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dpproxy/dpproxy/mechanisms/internal/remembered"
+	"github.com/dpproxy/dpproxy/mechanisms/internal/memo"
 )
 
 // Kind names a family of strategies.
@@ -103,7 +103,7 @@ func known[S Strategy](s S, err error) (Strategy, error) {
 }
 
 // opened remembers convolutions by the number of their cells, each of which takes some 150 bytes.
-var opened = remembered.Map[convolutionKey, *convolution]{Most: 1 << 18}
+var opened = memo.Map[convolutionKey, *convolution]{Most: 1 << 18}
 
 type convolutionKey struct {
 	kind        Kind

@@ -257,7 +257,7 @@ func (g *Grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	if e.Parameter > 0 {
 		return mechanisms.Share{Num: 1, Den: 2}, nil // its value is not there yet
 	}
-	v, refusal := g.b.ConstantAs(e, policy.Float8, ast.Location(n))
+	v, refusal := bind.ConstantAs(g.b.Env, e, policy.Float8, ast.Location(n))
 	if refusal != nil {
 		return none, refusal
 	}

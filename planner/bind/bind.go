@@ -168,7 +168,7 @@ func (b *Binder) FromRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refu
 
 // perPlace is what the places of a table's inputs take of Work, each: they are gone through to bound, name and write its
 // rows. A WITH query that is named twice stands in two, and thirty of them, one in the other, in 2^30.
-const perPlace = 1 << 12
+const perPlace = 1 << 9
 
 func (b *Binder) itemRows(n *pg.Node, scope *Scope) (*Rows, *refuse.Refusal) {
 	switch v := n.GetNode().(type) {
@@ -455,7 +455,7 @@ func (b *Binder) Whole(n *pg.Node, clause string, none int64) (int64, *refuse.Re
 		return 0, limitConstant.At(ast.Location(n), clause)
 	}
 	b.Params.Note(e, policy.Int8)
-	v, refusal := b.ConstantAs(e, policy.Int8, ast.Location(n))
+	v, refusal := ConstantAs(b.Env, e, policy.Int8, ast.Location(n))
 	if refusal != nil {
 		return 0, refusal
 	}
@@ -474,8 +474,8 @@ func (b *Binder) Whole(n *pg.Node, clause string, none int64) (int64, *refuse.Re
 }
 
 // ConstantAs is a constant as a value of a type.
-func (b *Binder) ConstantAs(e *semantics.Expr, t policy.Type, pos int) (v policy.Value, refusal *refuse.Refusal) {
-	s, err := b.Env.Cast(e.Expr, t, -1)
+func ConstantAs(env scalar.Env, e *semantics.Expr, t policy.Type, pos int) (v policy.Value, refusal *refuse.Refusal) {
+	s, err := env.Cast(e.Expr, t, -1)
 	if err == nil {
 		v, err = s.Eval(nil)
 	}

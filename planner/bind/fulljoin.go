@@ -37,7 +37,7 @@ func (b *Binder) full(on []equation, left, right *Rows, quals []*pg.Node, onLeft
 	if p.Where, refusal = b.Lowered(right.Table, slices.Concat(right.where, onRight)); refusal != nil {
 		return nil, refusal
 	}
-	pairs := b.paired(p)
+	pairs := paired(b.Env.Work, p)
 	alone := *right
 	alone.where, alone.asked = slices.Clone(right.where), nil
 	m := &derived.Marked{Other: left.Table}

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -100,9 +101,9 @@ func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *Scope) (*R
 
 // paired is derived.NewPaired as planning's work: the name of each column is compared with those of the others. Of a
 // query that names another twice, and is named twice, each has as many columns as the two.
-func (b *Binder) paired(p *derived.Paired) *policy.Table {
+func paired(work *scalar.Work, p *derived.Paired) *policy.Table {
 	n := len(p.Left.Columns) + len(p.Left.Keys) + len(p.Right.Columns) + len(p.Right.Keys)
-	b.Env.Work.Step(n * n)
+	work.Step(2 * n * n)
 	return derived.NewPaired(p)
 }
 
@@ -152,7 +153,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		rest, onLeft, onRight = nil, nil, nil
 	}
 	p.Left, p.Right, p.On = left.Table, right.Table, equals(left.Table, right.Table, on)
-	t := b.paired(p)
+	t := paired(b.Env.Work, p)
 	if t == nil {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
 	}

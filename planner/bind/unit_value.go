@@ -80,7 +80,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if p.Where, refusal = b.Lowered(other.Table, other.where); refusal != nil {
 		return nil, refusal
 	}
-	table := b.paired(p)
+	table := paired(b.Env.Work, p)
 	if table == nil || table.MaxRowsPerUnit > r.Table.MaxRowsPerUnit {
 		return nil, tooManyRows.At(pos, r.Table.Name, other.Table.Name, derived.MaxRows)
 	}

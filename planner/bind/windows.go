@@ -267,7 +267,7 @@ func (v *windows) whole(n *pg.Node) (int64, *refuse.Refusal) {
 	if v.b.Params.Note(e, policy.Int4); e.Parameter > 0 && v.b.Params.Describing { // which is not there yet
 		return 1, nil
 	}
-	value, refusal := v.b.ConstantAs(e, policy.Int4, ast.Location(n))
+	value, refusal := ConstantAs(v.b.Env, e, policy.Int4, ast.Location(n))
 	if refusal != nil {
 		return 0, refusal
 	}

@@ -189,7 +189,8 @@ func (a *Passwords) Exchange(back *pgproto3.Backend, user string, binding scram.
 	if err != nil || talk.AuthzID() != "" {
 		return rejected(user)
 	}
-	second, err := asked(back, &pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}, pgproto3.AuthTypeSASLContinue)
+	second, err := asked(back, &pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)},
+		pgproto3.AuthTypeSASLContinue)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,8 @@ func TestClaim(t *testing.T) {
 		t.Errorf("a directory is given %q: %v", given, err)
 	}
 	claim, heard := claimed(t, "secret", func(back *pgproto3.Backend) error {
-		_, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}}, pgproto3.AuthTypeSASL)
+		_, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}},
+			pgproto3.AuthTypeSASL)
 		return err
 	})
 	if !errors.Is(claim, errOtherwise) || heard == nil {

@@ -91,7 +91,8 @@ func (i *issuer) verify(ctx context.Context, token string) (identity string, kno
 
 // byToken runs SASL's OAUTHBEARER (RFC 7628) as PostgreSQL 18 does: a client without a token is told where to get one.
 func byToken(ctx context.Context, back *pgproto3.Backend, c Claimant, u policy.User, known bool, i *issuer, brake *Brake) error {
-	msg, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}}, pgproto3.AuthTypeSASL)
+	msg, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}},
+		pgproto3.AuthTypeSASL)
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,8 @@ func (i *issuer) refuse(back *pgproto3.Backend, user string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := asked(back, &pgproto3.AuthenticationSASLContinue{Data: why}, pgproto3.AuthTypeSASLContinue); err != nil {
+	if _, err := asked(back, &pgproto3.AuthenticationSASLContinue{Data: why},
+		pgproto3.AuthTypeSASLContinue); err != nil {
 		return err
 	}
 	return pgerror.New("28000", "OAuth bearer authentication failed for user \""+user+"\"").

@@ -1,4 +1,4 @@
-package remembered
+package memo
 
 import (
 	"errors"

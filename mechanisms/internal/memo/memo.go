@@ -1,6 +1,6 @@
-// Package remembered keeps what is a function of its key alone and takes work to find, for the whole process. Keys hold
+// Package memo keeps what is a function of its key alone and takes work to find, for the whole process. Keys hold
 // what analysts choose, such as a cost or a confidence: beyond most of them all is forgotten at once.
-package remembered
+package memo
 
 import "sync"
 
