@@ -108,6 +108,9 @@ func TestTablesInOneAnother(t *testing.T) {
 		{"released counts, twice", "SELECT ward AS k, count(*) AS n FROM visits GROUP BY 1", "SELECT x.k, x.n + y.n AS n FROM %[1]s x JOIN %[1]s y USING (k)", "SELECT * FROM %s", 20, true, 600},
 		{"a column read twice", "SELECT person_id, active AS k FROM people", "SELECT person_id, k AND (k OR person_id IS NULL) AS k FROM %s", "SELECT k, count(*) FROM %s GROUP BY 1", 22, true, 400},
 		{"CASE of what it tests", "SELECT person_id, age AS k FROM people", "SELECT DISTINCT person_id, CASE WHEN k > 3 THEN k ELSE 0 END AS k FROM %s", "SELECT k, count(*) FROM %s GROUP BY 1", 20, true, 400},
+		{"* twice", "SELECT * FROM people", "SELECT x.*, x.* FROM %s x", "SELECT count(*) FROM %s", 12, true, 400},
+		{"FROM twice", "SELECT 1 AS a, 2 AS b", "SELECT * FROM %[1]s x, %[1]s y", "SELECT 1 FROM %s", 20, true, 400},
+		{"many columns of long ones", "SELECT person_id, age AS k FROM people", "SELECT person_id, CASE WHEN k > 3 THEN k ELSE 0 END AS k FROM %s", "SELECT count(*) FROM (SELECT k" + strings.Repeat(", k + 1", 1500) + " FROM %s) q", 13, true, 900},
 		{"a text beside itself", "SELECT person_id, sex AS k FROM people", "SELECT person_id, k || k AS k FROM %s", "SELECT k, count(*) FROM %s GROUP BY 1", 22, true, 400},
 	} {
 		t.Run(s.name, func(t *testing.T) {

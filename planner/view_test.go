@@ -28,6 +28,7 @@ func TestCheckViews(t *testing.T) {
 		{"name: v\nsource: SELECT person_id, count(*) AS n FROM visits GROUP BY 1\ncolumns: [{name: n, type: bigint}]", ""},
 		{"name: v\nsource: SELECT r.label AS place, v.day FROM visits v JOIN regions r ON r.code = v.ward\ncolumns: [{name: place, type: text}]", ""},
 		{"name: v\nsource: SELECT 'all' AS who, age FROM people\ncolumns: [{name: who, type: text}, {name: age, type: integer}]", ""},
+		{"name: v\nsource: " + strings.Repeat("SELECT CASE WHEN age > 3 THEN age ELSE 0 END AS age FROM (", 20) + "SELECT age FROM people" + strings.Repeat(") q", 20) + age, "takes more than the 1 MiB"},
 		{"name: v\nsource: SELECT agee FROM people" + age, `character 8 of the SELECT: column "agee" does not exist`},
 		{"name: v\nsource: SELECT age FROM" + age, "syntax error at end of input"},
 		{"name: v\nsource: SELECT age FROM people; SELECT 1" + age, "one SELECT"},

@@ -24,9 +24,10 @@ func Add(count, noise int64) int64 {
 // OneSided draws from a Laplace given that it is not negative: P(k) = (1−q)·q^k, which is geometric. How often it draws
 // depends on the noise alone.
 func (d Distribution) OneSided(r *Reader) int64 {
-	for {
-		if k := d.Sample(r); k >= 0 || r.Err() != nil {
+	for r.Err() == nil {
+		if k := d.Sample(r); k >= 0 {
 			return k
 		}
 	}
+	return 0
 }

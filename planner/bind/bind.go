@@ -302,6 +302,10 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		if refusal != nil {
 			return nil, refusal
 		}
+		if parts != nil { // * of *, twice on each level: what it shows is compared by name
+			n := len(out.names) + len(source.names) + len(source.keys)
+			b.Env.Work.Step(n * n)
+		}
 		at := map[int]int{} // of the source's outputs among these
 		for _, i := range source.starred(target, parts) {
 			at[i] = len(out.names)

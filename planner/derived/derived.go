@@ -165,8 +165,9 @@ func encodeInputs(b []byte, d policy.Derivation, f policy.Fingerprints) []byte {
 // longInput is above how many bytes the fingerprint of a derived input is written by its hash. Each fingerprint quotes
 // those of its inputs, so that of tables in one another each was twice as long as the one before: 30 made a gigabyte.
 // Fingerprints begin with a quote, so none is such a hash. Those below stay as they are, and so do digests of releases.
-const longInput = 1 << 16
+const longInput = 1 << 18
 
+// encodeNames writes the names of columns.
 func encodeNames(b []byte, columns []*policy.Column) []byte {
 	b = binary.AppendUvarint(b, uint64(len(columns)))
 	for _, c := range columns {

@@ -319,8 +319,12 @@ func (w *walk) holdsCounts(n *pg.Node) bool {
 	return slices.ContainsFunc(ast.Children(n), w.holdsCounts)
 }
 
+// perColumn is what a column in sight takes of Work: FROM t x, t y has those of t twice.
+const perColumn = 1 << 9
+
 // see puts a relation in sight.
 func (w *walk) see(r relation) relation {
+	w.b.Env.Work.Step(len(r.columns) * perColumn)
 	for i := range r.columns {
 		w.place(&r.columns[i])
 	}

@@ -89,7 +89,7 @@ func (e *Expr) holdsNullTest() bool {
 
 // maxCanon bounds Canon: a sub-query's column that is read twice in each of 30 that stand in one another is 2^30 columns.
 // A statement's text is shorter.
-const maxCanon = 4 << 20
+const maxCanon = 1 << 20
 
 // Node makes an expression of its parts. It ends planning, as scalar.Work does, where they are too many.
 func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {

@@ -187,7 +187,11 @@ func (t *Translator) column(c *pg.ColumnRef) (*Expr, *refuse.Refusal) {
 	if t.Columns == nil {
 		return nil, UnknownColumn.At(int(c.Location), strings.Join(fields, "."))
 	}
-	return t.Columns(fields, int(c.Location))
+	e, refusal := t.Columns(fields, int(c.Location))
+	if e != nil { // a sub-query's column may be a long expression, of which the one that reads it has a copy
+		t.Env.Work.Take(2, len(e.Canon))
+	}
+	return e, refusal
 }
 
 func (t *Translator) boolean(b *pg.BoolExpr) (*Expr, *refuse.Refusal) {
