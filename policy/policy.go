@@ -233,7 +233,7 @@ func (p *Policy) Dataset(id string) *Dataset {
 	return found(p.Datasets, func(d *Dataset) bool { return d.ID == id })
 }
 
-// found is the first of a list of which something is so; nil: of none.
+// found returns the first of a list of which something is so, or nil if there is none.
 func found[T any](list []*T, is func(*T) bool) *T {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i]

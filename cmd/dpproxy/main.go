@@ -97,7 +97,7 @@ Every flag can also be set by the environment: --policy by DPPROXY_POLICY, and s
 			if err := fromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
-			_, err := logLevel(cmd) // a wrong one is told before anything is done
+			_, err := logLevel(cmd) // a wrong one is reported before anything is done
 			return err
 		},
 	}
@@ -152,6 +152,7 @@ func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
+// logLevel returns the level that --log-level names.
 func logLevel(cmd *cobra.Command) (level slog.Level, err error) {
 	name, err := cmd.Flags().GetString("log-level")
 	if err == nil && level.UnmarshalText([]byte(name)) != nil {
@@ -160,7 +161,7 @@ func logLevel(cmd *cobra.Command) (level slog.Level, err error) {
 	return level, err
 }
 
-// logger writes to standard error at the level that --log-level names, as it was found to do.
+// logger writes to standard error at the level of --log-level, which has been checked.
 func logger(cmd *cobra.Command) *slog.Logger {
 	level, _ := logLevel(cmd)
 	return slog.New(request.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))

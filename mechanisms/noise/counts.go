@@ -2,7 +2,7 @@ package noise
 
 // The ends of what a noisy count can say. They are far enough apart and inside of the int64 range that clipping the
 // noise there, as the samplers do, never shows: a true count is in ±MaxCount, so noise clipped at ±2^63 ends at
-// ±MaxNoisy either way, and what is told is a function of the exact true count plus exact noise.
+// ±MaxNoisy either way, and what is released is a function of the exact true count plus exact noise.
 const (
 	MaxCount = 1 << 61
 	MaxNoisy = 1 << 62

@@ -161,7 +161,7 @@ func median(held []int64) int {
 	return len(held) - 1
 }
 
-// expUnits returns 2⁴⁰·exp(−a/b), rounded down, in whole units.
+// expUnits returns 2⁴⁰·exp(−a/b), off by less than one unit.
 func expUnits(a, b *big.Int) *big.Int {
 	_, high := noise.ExpBounds(a, b, 128)
 	return high.Rsh(high, 128-40)

@@ -17,7 +17,7 @@ type Memo struct {
 	answers map[string]privacy.Released[Answer]
 }
 
-// NewMemo puts a memory of limit queries before an answerer: it knows what that has told.
+// NewMemo puts a memory of limit queries before an answerer: it begins with the hard answers given so far.
 func NewMemo(to Answerer, limit int) (*Memo, error) {
 	if to == nil || limit < 1 {
 		return nil, fmt.Errorf("limit is %d, must be at least 1, before an answerer that is not nil", limit)

@@ -36,7 +36,7 @@ type Answerer interface {
 	Guess(q Query) (int64, error)
 	// Left returns the hard answers left.
 	Left() int
-	// Told returns the hard answers that were told, in their order.
+	// Told returns the hard answers that were given, in their order.
 	Told() []Entry
 }
 
@@ -140,8 +140,8 @@ func (p Plan) Open(steps [][]byte, truth privacy.Sensitive[[]int64], random io.R
 		return nil, errors.New("truth was never sealed")
 	case save == nil:
 		return nil, errUnsaved
-	case state.restarts > p.spec.Restarts:
-		return nil, fmt.Errorf("restarts is %d, must be at most the declared %d", state.restarts, p.spec.Restarts)
+	case len(steps) > 0 && state.restarts < 1 || state.restarts > p.spec.Restarts: // a new threshold is a restart's
+		return nil, fmt.Errorf("restarts is %d, must be from 1 to the declared %d", state.restarts, p.spec.Restarts)
 	case state.used() >= p.spec.Updates:
 		return nil, &Stopped{Spent}
 	}

@@ -96,7 +96,7 @@ type noPublicRows struct{ reuse.NoCache }
 
 func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
 
-// analysed refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
+// CheckView refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
 func CheckView(p *policy.Policy, t *policy.Table) (refusal *refuse.Refusal) {
 	c := reuse.Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: plans.Settings{Zone: time.UTC}}.Limited()
 	defer c.Stopped(&refusal)

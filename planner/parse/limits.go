@@ -205,7 +205,7 @@ func (m *meter) pop(t token) *refuse.Refusal {
 	return nil
 }
 
-// close closes a level; what it holds hangs one deeper below the level around it.
+// close closes a level and returns its depth, by which the level around it is deeper.
 func (m *meter) close() (depth int) {
 	depth = m.top().depth() + 1
 	m.levels = m.levels[:len(m.levels)-1]
