@@ -287,6 +287,10 @@ func TestUnmadeValuesAreRefused(t *testing.T) {
 		t.Error("zero plan has a cost")
 	}
 	p := planned(t, small(false, privacy.Pure), 100)
+	hard := Entry{Query: only(t, 8, 0), Value: 3}
+	if _, err := p.Open([][]byte{hard.step()}, privacy.Seal(skewed), seeded(1), keep); err == nil {
+		t.Error("a session that goes on without a restart")
+	}
 	if _, err := p.Open(nil, privacy.Sensitive[[]int64]{}, seeded(1), keep); err == nil {
 		t.Error("unsealed truth opened")
 	}
