@@ -6,6 +6,20 @@ import (
 	"time"
 )
 
+// TestTimingIsRead: the steps of the grid are those that the policy says.
+func TestTimingIsRead(t *testing.T) {
+	for text, want := range map[string]Timing{
+		"":                                    {},
+		"  timing: {grid: 20ms}\n":            {20 * time.Millisecond, 20 * time.Millisecond},
+		"  timing: {grid: 20ms, fresh: 2s}\n": {20 * time.Millisecond, 2 * time.Second},
+	} {
+		p := parsed(t, strings.Replace(base(t), "server:\n", "server:\n"+text, 1))
+		if p.Server.Timing != want {
+			t.Errorf("%q: %+v, want %+v", text, p.Server.Timing, want)
+		}
+	}
+}
+
 // TestTimingNotes: what the grid costs is said, and what it leaves to see as long as a question can outlast its step.
 func TestTimingNotes(t *testing.T) {
 	p := &Policy{Backend: Backend{Deadline: 2 * time.Minute}}

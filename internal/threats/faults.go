@@ -247,7 +247,7 @@ var Faults = []Fault{
 	{"the look before a charge shares the paid queries' connections", "backend/postgres/postgres.go", "transaction(ctx, b.aside, limit, do, ", "transaction(ctx, b.pool, limit, do, ", "backend/postgres.TestReadyHasItsOwnConnections", false},
 	{"a cancel request takes effect at once", "proxy/timing.go", "		p.wait()\n		cancel", "		cancel", "proxy.TestWaitsEndOnTheGrid", false},
 	{"the next message is read before the grid", "proxy/timing.go", "func (p *pace) rest() {\n	if p != nil && p.reads.Load()", "func (p *pace) rest() {\n	if p != nil && false", "proxy.TestReadingOnWaits", false},
-	{"the policy's grid is read and not kept", "policy/check_server.go", "	to := &c.policy.Server.Timing\n", "	to := &Timing{}\n", "test/timing.TestT6ResponseTime", true},
+	{"the policy's grid is read and not kept", "policy/check_server.go", "	to := &c.policy.Server.Timing\n", "	to := &Timing{}\n", "policy.TestTimingIsRead", false},
 	{"a result is taken when it is there, by the clock", "backend/internal/execute/execute.go", "	moment.Until(turn.Add(step), nil)\n	select {\n	case o = <-done:\n	default:\n	}", "	o = <-done", "test/timing.TestT6ResponseTime", true},
 	{"a result at its deadline is taken when it is there, by the clock", "backend/internal/execute/execute.go", "	moment.Until(turn.Add(step), nil)\n	select {\n	case o = <-done:\n	default:\n	}", "	o = <-done", "test/timing.TestT7DeadlineOnOneSide", true},
 	{"a cancel request sees whether a result is there", "backend/internal/execute/execute.go", "	moment.Until(turn.Add(step), nil)\n	select {\n	case o = <-done:\n	default:\n	}", "	o = <-done", "test/timing.TestT8CancelAsAProbe", true},

@@ -241,7 +241,7 @@ func withFault(t *testing.T, f Fault) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	// -vet=off: the fault may leave a variable unread in a way that vet minds; only the test is to judge.
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-failfast", "-v", "-run", "^"+test+"$", "./"+pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-failfast", "-timeout", "19m", "-v", "-run", "^"+test+"$", "./"+pkg)
 	cmd.Dir = root
 	// The overlay goes by the environment: tests that run dpproxy build it, with the fault, themselves.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), "DPPROXY_SAFETY="+filepath.Join(directory, "figures"), "DPPROXY_SAFETY_LENGTH=") // its figures are a fault's; the length that fits CI must find it
