@@ -428,7 +428,7 @@ var Faults = []Fault{
 	{"a FULL JOIN counts on one moment", "rewrite/united.go", "if d.Full && w.dialect.ManyMoments {", "if d.Full && w.dialect.ManyMoments && w.depth > 64 {", "rewrite.TestMomentsDoNotMatter", true},
 	{"a mark's join multiplies rows", "rewrite/derived.go", `"\n  LEFT JOIN (SELECT DISTINCT "`, `"\n  LEFT JOIN (SELECT "`, "rewrite.TestMarksCountAlike", true},
 	{"a row with another is in both parts of a mark", "rewrite/derived.go", `part("NOT ", "0")`, `part("", "0")`, "rewrite.TestMarksAlongKeys", false},
-	{"a commit of which no word came is taken for done", "ledger/postgres/store.go", "return store.UnknownCommit{Request: s.name, Cause: err}", "return nil", "test/durability.TestSharedLedgerUnderFaults", true},
+	{"a commit of which no word came is taken for done", "ledger/postgres/store.go", "return store.UnknownCommit{Request: s.name, Cause: err}", "return nil", "ledger.TestT31UnknownCommit", false},
 	{"who is at a level reads what nobody has inspected", "backend/internal/inspect/pins.go", "seen[d.Whole()]", "seen[d]", "backend/internal/inspect.TestPinsOfLevels", false},
 	{"a policy that comes while the ledger is away is forgotten", "service/follow.go", "!errors.Is(err, ledger.ErrUnavailable) && ", "!errors.Is(nil, ledger.ErrUnavailable) && ", "service.TestReloadWhileSomethingIsAway", false},
 	{"a copy of other columns is taken for a public table's", "proxy/pipeline/publicrows.go", "if !ok || !have.holds(t) {", "if !ok {", "service.TestSandboxIsGivenAPolicyAgain", false},
