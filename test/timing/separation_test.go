@@ -178,8 +178,17 @@ func TestT6ResponseTime(t *testing.T) {
 	var pairs [4]kit.Side
 	pairs[0], pairs[1] = timedLab.Pair(t)
 	pairs[2], pairs[3] = open.Pair(t)
-	n := kit.Length(100, 1200, 5000)
-	asked := 0
+	const few = 100
+	n, asked := kit.Length(few, 1200, 5000), 0
+	if n > few { // what few rounds tell apart plainly, ten standard errors from 0.5, fails without the others
+		early, _ := responseTimes(t, pairs, asked, few)
+		asked += few
+		for q, form := range timedQuestions {
+			if early[q].plain() {
+				t.Fatalf("%s: told apart by %s from 0.5 in %d rounds", form, early[q], few)
+			}
+		}
+	}
 	for try := 0; ; try++ {
 		rounds := n << try
 		held, seen := responseTimes(t, pairs, asked, rounds)
