@@ -34,6 +34,7 @@ type output struct {
 	pair      []column // whose product is added up
 	equals    bool     // a key of which equal values have several texts: an interval
 	found     bool     // a key whose groups are those of the texts that enough people have
+	values    string   // what a DISTINCT aggregate of declared values is of, in PostgreSQL's words
 }
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
@@ -158,22 +159,33 @@ func (s *statement) literally() *statement {
 	return &c
 }
 
-// width is what the notice says of averages and variances of few rows; about is one, with its FILTER.
+// width is what the notice says of averages and variances of few rows, rarely of values that few rows have; about is an
+// average or a variance, with its FILTER.
 var (
-	width = regexp.MustCompile(`are NULL where the count of their rows is within its own error, at most (\d+)`)
-	about = regexp.MustCompile(`^(?:round\()?(?:avg|var|stddev)\w*(\(.*)$`)
+	rarely = regexp.MustCompile(`is of the declared values that more than (\d+) rows have`)
+	width  = regexp.MustCompile(`are NULL where the count of their rows is within its own error, at most (\d+)`)
+	about  = regexp.MustCompile(`^(?:round\()?(?:avg|var|stddev)\w*(\(.*)$`)
 )
 
 // clearOf is the statement with, for each average or variance, a last column that is NULL where it is of no more rows
-// than the notice says; nil means it says nothing of these.
+// than the notice says, and with each DISTINCT aggregate of the values that more rows have than the notice says; nil
+// means it says nothing of these.
 func (s *statement) clearOf(said []string) *statement {
-	rows := width.FindStringSubmatch(strings.Join(said, "\n"))
-	if rows == nil || s.text != "" {
+	rows, least := width.FindStringSubmatch(strings.Join(said, "\n")), rarely.FindStringSubmatch(strings.Join(said, "\n"))
+	if rows == nil && least == nil || s.text != "" {
 		return nil
 	}
 	c := *s
 	c.outs, c.union = slices.Clone(s.outs), slices.Clone(s.union)
-	for _, o := range s.outs {
+	for i, o := range s.outs {
+		if least != nil && o.values != "" {
+			name, _, _ := strings.Cut(o.sql, "(")
+			c.outs[i].truth = fmt.Sprintf("(SELECT %s(u) FROM (SELECT u FROM unnest(array_agg(%s)) AS u WHERE u IS NOT NULL GROUP BY u "+
+				"HAVING count(*) > %s) AS q)", name, o.values, least[1])
+		}
+		if rows == nil {
+			continue
+		}
 		if behind := s.behind(o, rows[1]); behind != "" {
 			c.outs = append(c.outs, output{sql: behind, name: "clear_" + o.name, role: windowRole})
 		}
@@ -786,14 +798,15 @@ func (g *grammar) differenceKey(c column, columns []column) (string, bool) {
 // aggregate is one, with its role.
 func (g *grammar) aggregate(p place) output {
 	if c, ok := g.pick(p.columns, valueKinds...); ok && g.chance(24) {
-		o := output{sql: "count(DISTINCT " + c.name + ")", role: countRole}
+		o := output{sql: "count(DISTINCT " + c.name + ")", role: countRole, values: c.name}
 		if c.step != "" {
-			o.truth = fmt.Sprintf("count(DISTINCT "+c.step+")", c.name)
+			o.values = fmt.Sprintf(c.step, c.name)
+			o.truth = "count(DISTINCT " + o.values + ")"
 		}
 		return o
 	}
 	if c, ok := g.pick(p.columns, wholeKind, moneyKind); ok && c.step == "" && g.chance(24) {
-		return output{sql: g.one("sum", "avg", "var_samp", "stddev_pop") + "(DISTINCT " + c.name + ")", role: valueRole, of: c}
+		return output{sql: g.one("sum", "avg", "var_samp", "stddev_pop") + "(DISTINCT " + c.name + ")", role: valueRole, of: c, values: c.name}
 	}
 	sql, role := g.measure(p)
 	o := output{sql: sql, role: role, pair: factorsOf(sql, p.columns)}
