@@ -3,6 +3,7 @@ package scalar
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // piece is one part of a to_char or to_date template: a literal text, or a field with its modifiers.
@@ -18,8 +19,28 @@ var templateFields = strings.Fields("A.D. A.M. AD AM B.C. BC CC DAY DDD DD DY Da
 	"HH12 HH IDDD ID IW IYYY IYY IY I J MI MM MONTH MON MS Month Mon OF P.M. PM Q RM SSSSS SSSS SS TZH TZM TZ US WW W " +
 	"Y,YYY YYYY YYY YY Y")
 
-// template splits a format. Prefixes that translate or spell are refused.
+// splitTemplate is what template has made of a format.
+type splitTemplate struct {
+	format string
+	pieces []piece
+	err    error
+}
+
+// lastTemplate is the format that was split last: each cell of a column is written by the same one.
+var lastTemplate atomic.Pointer[splitTemplate]
+
+// template splits a format, whose pieces are not to be changed. Prefixes that translate or spell are refused.
 func template(format string) ([]piece, error) {
+	last := lastTemplate.Load()
+	if last == nil || last.format != format {
+		all, err := pieces(format)
+		last = &splitTemplate{strings.Clone(format), all, err}
+		lastTemplate.Store(last)
+	}
+	return last.pieces, last.err
+}
+
+func pieces(format string) ([]piece, error) {
 	var out []piece
 	var text strings.Builder
 	flush := func() {
