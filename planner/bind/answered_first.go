@@ -160,7 +160,7 @@ func (b *noting) comparedWithEach(s *pg.SubLink, t *semantics.Translator, subjec
 		return nil, semantics.RowSubquery.At(pos).Hinting("The sub-query has too many rows: ORDER BY count(*) DESC LIMIT 100 in it.")
 	}
 	if !all && !comparesOtherwise(s) {
-		return t.Member(subject, list, false, pos)
+		return t.Among(subject, list, false, pos)
 	}
 	operator, form := ast.Strings(s.OperName), semantics.FormOr
 	if len(operator) == 0 {

@@ -209,7 +209,7 @@ func (l *listed) values(subject *semantics.Expr, value *pg.Node) (*semantics.Exp
 	if len(list) > maxListed {
 		return nil, l.tooMany(maxListed)
 	}
-	return l.alone().Member(subject, list, false, l.pos)
+	return l.alone().Among(subject, list, false, l.pos)
 }
 
 // anyRow is true where, for some public row, the conditions hold and, where there is a subject, the value equals it.

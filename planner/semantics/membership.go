@@ -106,10 +106,7 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if len(args) == 0 {
 			return ConstantExpr(all, policy.Bool, pos), nil
 		}
-		if subject, r = t.besideArray(subject, args, pos); r != nil {
-			return nil, r
-		}
-		return t.Member(subject, args, all, pos)
+		return t.Among(subject, args, all, pos)
 	}
 	if len(args) > maxOperations {
 		return nil, NoForm.At(pos, "this comparison with an array of more than "+strconv.Itoa(maxOperations)+" elements")
@@ -136,17 +133,19 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	return t.Junction(FormOr, pos, args...)
 }
 
-// besideArray is what is compared with the elements of an array by =, where that is a char or they are: with texts a
-// char is a text, and with chars a varchar is a char. (A list has one type with its subject.)
-func (t *Translator) besideArray(subject *Expr, args []*Expr, pos int) (*Expr, *refuse.Refusal) {
+// Among is subject = ANY (args), or <> ALL: of an array or a sub-query, whose elements have a type of their own. With
+// texts a char is a text then, and with chars a varchar is a char. (A list has one type with its subject: see Member.)
+func (t *Translator) Among(subject *Expr, args []*Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
 	at := slices.IndexFunc(args, func(e *Expr) bool { return e.Type() != policy.Unknown })
-	if at < 0 || subject.Type() != policy.Bpchar && args[at].Type() != policy.Bpchar {
-		return subject, nil
+	if at >= 0 && (subject.Type() == policy.Bpchar || args[at].Type() == policy.Bpchar) {
+		if want := t.Env.Wants("=", subject.Type(), args[at].Type()); want != nil && want[0] != subject.Type() {
+			var r *refuse.Refusal
+			if subject, r = t.As(subject, want[0], -1, pos); r != nil {
+				return nil, r
+			}
+		}
 	}
-	if want := t.Env.Wants("=", subject.Type(), args[at].Type()); want != nil && want[0] != subject.Type() {
-		return t.As(subject, want[0], -1, pos)
-	}
-	return subject, nil
+	return t.Member(subject, args, negated, pos)
 }
 
 // maxOperations bounds the elements of an array that are operated on one by one.

@@ -167,26 +167,36 @@ var (
 	about  = regexp.MustCompile(`^(?:round\()?(?:avg|var|stddev)\w*(\(.*)$`)
 )
 
+// largest returns the largest number that a notice says, or "" if it says none.
+func largest(notice *regexp.Regexp, said []string) (found string) {
+	for _, m := range notice.FindAllStringSubmatch(strings.Join(said, "\n"), -1) {
+		if len(m[1]) > len(found) || len(m[1]) == len(found) && m[1] > found {
+			found = m[1]
+		}
+	}
+	return found
+}
+
 // clearOf is the statement with, for each average or variance, a last column that is NULL where it is of no more rows
 // than the notice says, and with each DISTINCT aggregate of the values that more rows have than the notice says; nil
 // means it says nothing of these.
 func (s *statement) clearOf(said []string) *statement {
-	rows, least := width.FindStringSubmatch(strings.Join(said, "\n")), rarely.FindStringSubmatch(strings.Join(said, "\n"))
-	if rows == nil && least == nil || s.text != "" {
+	rows, least := largest(width, said), largest(rarely, said)
+	if rows == "" && least == "" || s.text != "" {
 		return nil
 	}
 	c := *s
 	c.outs, c.union = slices.Clone(s.outs), slices.Clone(s.union)
 	for i, o := range s.outs {
-		if least != nil && o.values != "" {
+		if least != "" && o.values != "" {
 			name, _, _ := strings.Cut(o.sql, "(")
 			c.outs[i].truth = fmt.Sprintf("(SELECT %s(u) FROM (SELECT u FROM unnest(array_agg(%s)) AS u WHERE u IS NOT NULL GROUP BY u "+
-				"HAVING count(*) > %s) AS q)", name, o.values, least[1])
+				"HAVING count(*) > %s) AS q)", name, o.values, least)
 		}
-		if rows == nil {
+		if rows == "" {
 			continue
 		}
-		if behind := s.behind(o, rows[1]); behind != "" {
+		if behind := s.behind(o, rows); behind != "" {
 			c.outs = append(c.outs, output{sql: behind, name: "clear_" + o.name, role: windowRole})
 		}
 	}
@@ -199,7 +209,8 @@ func (s *statement) clearOf(said []string) *statement {
 }
 
 // behind is the column that says how clear an output is, where counts may be off by so many rows: whether an average's
-// rows are more, which digits of bit_and or bit_or are not told by few rows.
+// rows are more, which digits of bit_and or bit_or are not told by few rows, and by −1 less these that all its rows are
+// few.
 func (s *statement) behind(o output, rows string) string {
 	if m := s.few(o); m != "" {
 		return "CASE WHEN count" + m + " > " + rows + " THEN 1 END"
@@ -214,7 +225,8 @@ func (s *statement) behind(o output, rows string) string {
 		digits = append(digits, fmt.Sprintf("CASE WHEN count(CASE WHEN %s & %d %s 0 THEN 1 END)%s BETWEEN 1 AND 2 * %s THEN 0 ELSE %[2]d END",
 			m[2], digit, map[string]string{"and": "=", "or": "<>"}[m[1]], m[3], rows))
 	}
-	return "CASE WHEN count(" + m[2] + ")" + m[3] + " > " + rows + " THEN " + strings.Join(digits, " + ") + " END"
+	clear := strings.Join(digits, " + ")
+	return "CASE WHEN count(" + m[2] + ")" + m[3] + " > " + rows + " THEN " + clear + " ELSE -1 - (" + clear + ") END"
 }
 
 // digitwise is an aggregate that is told digit by digit: which, of what, and its FILTER.
