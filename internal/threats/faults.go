@@ -455,6 +455,7 @@ var Faults = []Fault{
 	{"groups within a unit are bound once, whatever columns their rows get meanwhile", "planner/bind/group_by_unit.go", "if g.u.From != g.source.Table {", "if g.u.From == nil {", "planner.TestNestedStatements", false},
 	{"rows of INTERSECT and EXCEPT have as many keys on each side", "planner/bind/unite.go", "if !right.showsAs(left) {", "if right.shape == \"\" {", "planner.TestNestedStatements", false},
 	{"every row finds its unit by itself", "planner/bind/fulljoin.go", "len(ofPair) > 0 && len(ofRest) > 0 {", "len(ofPair) >= 0 && len(ofRest) >= 0 {", "planner.TestNestedStatements", false},
+	{"a key is looked for among the columns", "planner/derived/computed.go", "	if at < 0 { // a key", "	if at < -1 { // a key", "planner.TestNestedStatements", false},
 	{"a char of a sub-query is what its subject is", "planner/semantics/membership.go", "if at >= 0 && (subject.Type()", "if at < 0 && (subject.Type()", "test/truth.TestTruth", true},
 	{"two keys of a name are one", "planner/bind/relation.go", "			if found != nil {\n				return nil, Ambiguous.At(pos, k.Name)", "			if found != nil && !r.areEqual(found, k) {\n				return nil, Ambiguous.At(pos, k.Name)", "test/truth.TestNested", true},
 	{"a key within a join's right side is there wherever that side has a row", "planner/bind/join.go", "		if k.Present > 0 { // the partner's", "		if at == 0 && k.Present > 0 { // the partner's", "test/truth.TestNested", true},

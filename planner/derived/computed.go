@@ -219,6 +219,9 @@ func OperandsOf(c *policy.Column) (list []*policy.Column) {
 		return nil
 	}
 	at := slices.Index(c.Table.Columns, c)
+	if at < 0 { // a key, whose values are those of its origin
+		return nil
+	}
 	switch d := c.Table.Derived.(type) {
 	case *Computed:
 		if at -= len(d.From.Columns); at >= 0 {
