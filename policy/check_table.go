@@ -59,6 +59,19 @@ func tableName(t *Table, text string, at place) {
 	}
 }
 
+// usualSchema returns that of sources which name none.
+func (c *checker) usualSchema() string {
+	switch b := c.policy.Backend; {
+	case c.embedded():
+		return "main"
+	case b.Spark():
+		return cmp.Or(urlDatabase(b.URL), "default")
+	case b.MySQL():
+		return urlDatabase(b.URL)
+	}
+	return "public"
+}
+
 // source finds the base relation that a table reads.
 func (c *checker) source(t *Table, f *tableT, at place) {
 	text, here := f.Source, at.key("source")
@@ -79,15 +92,7 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 	if f.Trusted {
 		at.name("trusted").problem("trusted is for a SELECT as source, and this one names a table")
 	}
-	t.Source = Source{Schema: "public", Name: text}
-	switch {
-	case c.embedded():
-		t.Source.Schema = "main"
-	case c.policy.Backend.Spark():
-		t.Source.Schema = cmp.Or(urlDatabase(c.policy.Backend.URL), "default")
-	case c.policy.Backend.MySQL():
-		t.Source.Schema = urlDatabase(c.policy.Backend.URL)
-	}
+	t.Source = Source{Schema: c.usualSchema(), Name: text}
 	schema, name, qualified := strings.Cut(text, ".")
 	if qualified {
 		t.Source = Source{Schema: schema, Name: name}
