@@ -246,12 +246,9 @@ func (b *book) applyCharge(r chain.Row) error {
 	if negative(c.cost) || negative(c.pool) || !c.cost.Fits(c.pool) {
 		return chain.ErrMalformed
 	}
+	costs := map[bool]privacy.Cost{false: c.cost, true: c.pool} // a user's account, and the cap
 	for _, key := range b.payers(r.DS, r.Holder, c.capped) {
-		paid := c.cost
-		if key.Scope == store.ScopeCap {
-			paid = c.pool
-		}
-		a, held := b.account(key, r.At).Charged(c.ladder.price(paid))
+		a, held := b.account(key, r.At).Charged(c.ladder.price(costs[key.Scope == store.ScopeCap]))
 		if !held {
 			return fmt.Errorf("a charge above a limit")
 		}
@@ -272,11 +269,7 @@ func (b *book) applyCharge(r chain.Row) error {
 		b.sets[r.DS] = &next
 	}
 	b.note(holderKey{r.DS, r.Holder}, c.by, c.ladder.price(c.cost))
-	cost := c.cost
-	if c.capped {
-		cost = c.pool // a rollback that loses the charge loses that
-	}
-	b.spend(r.DS, c.ladder.whole(cost))
+	b.spend(r.DS, c.ladder.whole(costs[c.capped])) // a rollback that loses the charge loses that
 	b.charges++
 	return nil
 }

@@ -87,22 +87,29 @@ func checkRequest(r Request) error {
 		return errors.New("ledger: too many items")
 	}
 	for i := range r.Items {
-		it := &r.Items[i]
-		if negative(it.Cost) || free(it.Cost) {
-			return errors.New("ledger: the cost of an item must be greater than zero")
-		}
-		if it.Cost.Epsilon.Micro() != 0 && it.Cost.Rho.Pico() != 0 {
-			return errors.New("ledger: the cost of an item must name ε or ρ")
-		}
-		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !it.Spec.HasNoise() {
-			return errors.New("ledger: malformed item")
-		}
-		if err := errors.Join(it.Ladder.sound(it), it.soundLevels()); err != nil {
+		if err := r.Items[i].sound(); err != nil {
 			return err
 		}
-		if len(it.Kind)+len(it.Name)+len(it.Table) > 1<<12 || len(it.Described) > 1<<24 {
-			return errors.New("ledger: item too long")
-		}
+	}
+	return nil
+}
+
+// sound checks an item before it is charged.
+func (it *Item) sound() error {
+	if negative(it.Cost) || free(it.Cost) {
+		return errors.New("ledger: the cost of an item must be greater than zero")
+	}
+	if it.Cost.Epsilon.Micro() != 0 && it.Cost.Rho.Pico() != 0 {
+		return errors.New("ledger: the cost of an item must name ε or ρ")
+	}
+	if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !it.Spec.HasNoise() {
+		return errors.New("ledger: malformed item")
+	}
+	if err := errors.Join(it.Ladder.sound(it), it.soundLevels()); err != nil {
+		return err
+	}
+	if len(it.Kind)+len(it.Name)+len(it.Table) > 1<<12 || len(it.Described) > 1<<24 {
+		return errors.New("ledger: item too long")
 	}
 	return nil
 }
@@ -269,6 +276,26 @@ func (b *book) outdated(payer holderKey, p *pendingCharge, now int64) bool {
 	return again.free != 0 || again.joins != p.joins || again.key != p.key
 }
 
+// movesOf returns what each account pays, where the payer pays all and the cap pays what is drawn.
+func (t *batch) movesOf(payer holderKey, all, drawn accounting.Charge) (moves []store.Move, err error) {
+	b := t.book
+	for _, key := range b.payers(payer.ds, payer.user, !drawn.Cost.IsZero()) {
+		m := store.Move{Key: key, Charge: all, Ends: b.ends(key, t.now)}
+		if key.Scope == store.ScopeCap {
+			m.Charge = drawn
+		}
+		if c := m.Charge.Cost; max(c.Epsilon.Micro(), c.Rho.Pico(), c.Delta.Atto()) == math.MaxInt64 { // more than can be written
+			return nil, refusal{fmt.Errorf("ledger: %w", spentOf(key))}
+		}
+		if _, ok := b.accounts[key]; !ok {
+			a := b.opening(key, t.now)
+			m.Fresh = &a
+		}
+		moves = append(moves, m)
+	}
+	return moves, nil
+}
+
 // charge is what the writer does: one conditional update for each account, and the rows. The batch's book is what it
 // decides on.
 func (t *batch) charge(r Request, payer holderKey, pending []pendingCharge) error {
@@ -302,20 +329,9 @@ func (t *batch) charge(r Request, payer holderKey, pending []pendingCharge) erro
 			drawn = drawn.Plus(p.item.Ladder.price(p.pool))
 		}
 	}
-	var moves []store.Move
-	for _, key := range b.payers(ds, payer.user, !drawn.Cost.IsZero()) {
-		m := store.Move{Key: key, Charge: all, Ends: b.ends(key, t.now)}
-		if key.Scope == store.ScopeCap {
-			m.Charge = drawn
-		}
-		if c := m.Charge.Cost; max(c.Epsilon.Micro(), c.Rho.Pico(), c.Delta.Atto()) == math.MaxInt64 { // more than can be written
-			return refusal{fmt.Errorf("ledger: %w", spentOf(key))}
-		}
-		if _, ok := b.accounts[key]; !ok {
-			a := b.opening(key, t.now)
-			m.Fresh = &a
-		}
-		moves = append(moves, m)
+	moves, err := t.movesOf(payer, all, drawn)
+	if err != nil {
+		return err
 	}
 	if err := t.foresee(b, moves); err != nil {
 		return err

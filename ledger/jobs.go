@@ -73,6 +73,11 @@ func (f *keeper) do(ctx context.Context, j *job) error {
 	case <-f.closing:
 		return ErrClosed
 	}
+	return j.outcome(ctx, f, timer)
+}
+
+// outcome waits for what becomes of a job that f has in its queue.
+func (j *job) outcome(ctx context.Context, f *keeper, timer *time.Timer) error {
 	for ended := ctx.Done(); ; {
 		select {
 		case <-j.done:

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -282,15 +283,8 @@ func stepOf(t Type, text scalar, at place) (Step, bool) {
 }
 
 func release(t *Table, f *releaseT, at place) {
-	r := &Release{Table: t, Kind: HistogramRelease, Name: f.Name}
-	switch f.Kind {
-	case "range":
-		r.Kind = RangeRelease
-	case "online":
-		r.Kind = OnlineRelease
-	case "synthetic":
-		r.Kind = SyntheticRelease
-	}
+	kinds := map[string]ReleaseKind{"range": RangeRelease, "online": OnlineRelease, "synthetic": SyntheticRelease}
+	r := &Release{Table: t, Kind: cmp.Or(kinds[f.Kind], HistogramRelease), Name: f.Name}
 	if r.Name == "" {
 		r.Name = t.Name
 		for _, c := range f.Columns {
@@ -356,10 +350,8 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 		case col.Domain == nil: // a problem reported already
 			return
 		}
-		for _, other := range r.Columns {
-			if other == col {
-				at.item(i).problem("columns: %s is given twice", name)
-			}
+		if slices.Contains(r.Columns, col) {
+			at.item(i).problem("columns: %s is given twice", name)
 		}
 		r.Columns = append(r.Columns, col)
 		if !coarsen(r, given, at.item(i)) {

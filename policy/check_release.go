@@ -74,11 +74,10 @@ func instance(r *Release, f *releaseT, at place) {
 	if f.Mechanism == "median-basic" {
 		allowed = append(allowed, "queries", "delta")
 	}
-	for key, is := range given {
-		if is && !contains(allowed, key) {
-			at.name(key).problem("%s is not for this kind of release", key)
-		}
+	for _, key := range allowed {
+		delete(given, key)
 	}
+	at.unwanted("%s is not for this kind of release", given)
 	r.Insist = f.Insist
 	if r.Kind != OnlineRelease && r.Kind != SyntheticRelease {
 		return

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,6 +59,19 @@ func tableName(t *Table, text string, at place) {
 	}
 }
 
+// usualSchema returns that of sources which name none.
+func (c *checker) usualSchema() string {
+	switch b := c.policy.Backend; {
+	case c.embedded():
+		return "main"
+	case b.Spark():
+		return cmp.Or(urlDatabase(b.URL), "default")
+	case b.MySQL():
+		return urlDatabase(b.URL)
+	}
+	return "public"
+}
+
 // source finds the base relation that a table reads.
 func (c *checker) source(t *Table, f *tableT, at place) {
 	text, here := f.Source, at.key("source")
@@ -65,10 +79,11 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 		text, here = t.Name, at.key("name")
 	}
 	if isSelect(text) {
-		if f.Trusted && c.policy.Backend.MySQL() {
+		switch {
+		case !f.Trusted:
+		case c.policy.Backend.MySQL():
 			here.problem("source is a SELECT that is trusted, which nobody runs on MySQL: create a view of it there, and name that")
-		}
-		if f.Trusted && c.policy.Backend.Spark() {
+		case c.policy.Backend.Spark():
 			here.problem("source is a SELECT that is trusted, which is not for a spark:// backend: what it calls could fail at a row there")
 		}
 		view(t, f, here, at)
@@ -77,17 +92,7 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 	if f.Trusted {
 		at.name("trusted").problem("trusted is for a SELECT as source, and this one names a table")
 	}
-	t.Source = Source{Schema: "public", Name: text}
-	switch {
-	case c.embedded():
-		t.Source.Schema = "main"
-	case c.policy.Backend.Spark():
-		if t.Source.Schema = "default"; urlDatabase(c.policy.Backend.URL) != "" {
-			t.Source.Schema = urlDatabase(c.policy.Backend.URL)
-		}
-	case c.policy.Backend.MySQL():
-		t.Source.Schema = urlDatabase(c.policy.Backend.URL)
-	}
+	t.Source = Source{Schema: c.usualSchema(), Name: text}
 	schema, name, qualified := strings.Cut(text, ".")
 	if qualified {
 		t.Source = Source{Schema: schema, Name: name}
@@ -197,12 +202,7 @@ func privateTable(t *Table, f *tableT, at place) {
 	t.MaxRowsPerUnit = whole64(f.MaxRowsPerUnit, 1, maxRowsPerUnit, at.key("max_rows_per_unit"), "max_rows_per_unit")
 	d := t.Dataset
 	if d.Unit.Row {
-		if f.RowRank != "" {
-			at.name("row_rank").problem("row_rank is given, but in this dataset each row is a unit")
-		}
-		if f.Unit != "" {
-			at.name("unit").problem("unit is given, but in this dataset each row is a unit")
-		}
+		at.unwanted("%s is given, but in this dataset each row is a unit", map[string]bool{"row_rank": f.RowRank != "", "unit": f.Unit != ""})
 		if f.MaxRowsPerUnit != "" && t.MaxRowsPerUnit != 1 {
 			at.key("max_rows_per_unit").problem("max_rows_per_unit is %s, but in this dataset each row is a unit", f.MaxRowsPerUnit)
 		}

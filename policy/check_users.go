@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,46 +86,41 @@ func (c *checker) owners(names []string, at place) {
 	}
 }
 
+// settingRules are what the texts of some settings must be.
+var settingRules = map[string]struct {
+	must  string
+	holds func(text string) bool
+}{
+	"delta": {"above 0 and below 1", func(text string) bool {
+		d, err := privacy.ParseDelta(text)
+		return err == nil && d.Atto() != 0
+	}},
+	"max_error": {"a number above 0", func(text string) bool {
+		e, err := strconv.ParseFloat(text, 64)
+		return err == nil && e >= 1e-9 && e <= 1e15
+	}},
+	"alarms": {"a whole number from 0 to 1000", func(text string) bool {
+		n, err := strconv.Atoi(text)
+		return err == nil && n >= 0 && n <= 1000
+	}},
+	"dialect": {"postgres or mysql", func(text string) bool { return contains([]string{"postgres", "mysql"}, text) }},
+}
+
 // settings checks a user's session settings and writes them as SET would take them.
 func settings(s *settingsT, at place) map[string]string {
-	set := map[string]string{}
-	if s.Epsilon != "" {
-		if _, err := privacy.ParseEpsilon(string(s.Epsilon)); err != nil {
-			at.key("epsilon").problem("%v", err)
-		}
-		set["epsilon"] = string(s.Epsilon)
-	}
-	if s.Delta != "" {
-		if d, err := privacy.ParseDelta(string(s.Delta)); err != nil || d.Atto() == 0 {
-			at.key("delta").problem("delta is %.40q, must be above 0 and below 1", s.Delta)
-		}
-		set["delta"] = string(s.Delta)
+	set := map[string]string{"epsilon": string(s.Epsilon), "delta": string(s.Delta), "confidence": string(s.Confidence), "max_error": string(s.MaxError),
+		"alarms": string(s.Alarms), "probes": s.Probes, "dialect": s.Dialect}
+	maps.DeleteFunc(set, func(_, text string) bool { return text == "" })
+	if _, err := privacy.ParseEpsilon(string(s.Epsilon)); err != nil && s.Epsilon != "" {
+		at.key("epsilon").problem("%v", err)
 	}
 	if s.Confidence != "" {
 		confidence(s.Confidence, at.key("confidence"))
-		set["confidence"] = string(s.Confidence)
 	}
-	if s.MaxError != "" {
-		if e, err := strconv.ParseFloat(string(s.MaxError), 64); err != nil || !(e >= 1e-9 && e <= 1e15) {
-			at.key("max_error").problem("max_error is %.40q, must be a number above 0", s.MaxError)
+	for name, rule := range settingRules {
+		if text, given := set[name]; given && !rule.holds(text) {
+			at.key(name).problem("%s is %.40q, must be %s", name, text, rule.must)
 		}
-		set["max_error"] = string(s.MaxError)
-	}
-	if s.Alarms != "" {
-		if n, err := strconv.Atoi(string(s.Alarms)); err != nil || n < 0 || n > 1000 {
-			at.key("alarms").problem("alarms is %.40q, must be a whole number from 0 to 1000", s.Alarms)
-		}
-		set["alarms"] = string(s.Alarms)
-	}
-	if s.Probes != "" {
-		set["probes"] = s.Probes
-	}
-	switch s.Dialect {
-	case "":
-	case "postgres", "mysql":
-		set["dialect"] = s.Dialect
-	default:
-		at.key("dialect").problem("dialect is %.40q, must be postgres or mysql", s.Dialect)
 	}
 	for name, flag := range map[string]*bool{"error_columns": s.ErrorColumns, "release": s.Release} {
 		if flag != nil {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -211,6 +212,18 @@ func (t *Table) leadsTo() (from *Column, to *Table, key *Column, met bool) {
 	return nil, nil, nil, false
 }
 
+// shownKey returns the columns of a key as they are described, or nil if one is not.
+func (t *Table) shownKey(sources []string) (columns []*Column) {
+	for _, source := range sources {
+		k := t.sourceKey(source)
+		if k == nil || !t.shows(t.describedAs(k)) {
+			return nil
+		}
+		columns = append(columns, t.describedAs(k))
+	}
+	return columns
+}
+
 // uniqueKeys are the columns that no two rows which count have in common, each key once.
 func (t *Table) uniqueKeys() (keys [][]*Column) {
 	if t.Public || t.Analysed() {
@@ -218,16 +231,8 @@ func (t *Table) uniqueKeys() (keys [][]*Column) {
 	}
 	seen := map[string]bool{}
 	add := func(sources ...string) {
-		var columns []*Column
-		text := ""
-		for _, source := range sources {
-			k := t.sourceKey(source)
-			if k == nil {
-				return
-			}
-			columns, text = append(columns, t.describedAs(k)), text+strconv.Quote(source)
-		}
-		if !seen[text] && len(columns) <= maxKeyColumns && !slices.ContainsFunc(columns, func(c *Column) bool { return !t.shows(c) }) {
+		text := fmt.Sprintf("%q", sources)
+		if columns := t.shownKey(sources); columns != nil && !seen[text] && len(columns) <= maxKeyColumns {
 			seen[text], keys = true, append(keys, columns)
 		}
 	}

@@ -58,7 +58,7 @@ func Steps(t Type, typmod int32, least, most Value, step Step, rules Rules) (*Do
 	if t == NumericType {
 		_, d.Scale = NumericTypmod(typmod)
 	}
-	if least == nil || most == nil || !sameKind(least, most) || !d.kindOfType() {
+	if !sameKind(least, most) || !d.kindOfType() {
 		return nil, fmt.Errorf("min and max must be values of %s", t)
 	}
 	if compare(least, most) > 0 {

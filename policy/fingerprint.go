@@ -30,19 +30,24 @@ func (f Fingerprints) Of(t *Table) []byte {
 	return f[t]
 }
 
+// readFrom describes where the rows come from.
+func (t *Table) readFrom(f Fingerprints) []string {
+	switch {
+	case t.Derived != nil:
+		return []string{"derived", string(t.Derived.Meaning(f))}
+	case t.View.Text != "":
+		return []string{"view", t.View.Text, fmt.Sprint(t.View.Trusted)}
+	case t.File != "":
+		return []string{"file", t.File}
+	}
+	return []string{"source", t.Source.Schema, t.Source.Name}
+}
+
 // describe writes it.
 func (t *Table) describe(f Fingerprints) []byte {
 	var m meaning
 	m.line("table", "1")
-	if t.Derived != nil {
-		m.line("derived", string(t.Derived.Meaning(f)))
-	} else if t.View.Text != "" {
-		m.line("view", t.View.Text, fmt.Sprint(t.View.Trusted))
-	} else if t.File != "" {
-		m.line("file", t.File)
-	} else {
-		m.line("source", t.Source.Schema, t.Source.Name)
-	}
+	m.line(t.readFrom(f)...)
 	if t.Public {
 		m.line("public")
 	} else {

@@ -84,24 +84,28 @@ func (p *Policy) Notes() []string {
 			}
 		}
 		for _, t := range d.Tables {
-			if t.Public {
-				say("assumed: table %s holds nothing private; its rows are shown as they are", t.Name)
-				continue
-			}
-			if a := t.Appends; a != nil {
-				say("assumed: rows are only ever added to table %s, and their %s, their %s and whether they are there never change; so nobody has UPDATE, DELETE or TRUNCATE on it, or a trigger refuses them", t.Name, a.Column.Name, unitWord(d))
-				if !a.Total {
-					say("table %s has appends without rows_per_unit_total: releases over %s do not grow, and each day's new ones cost what the first did", t.Name, a.Column.Name)
-				}
-			}
-			for _, c := range t.Columns {
-				if c.Domain != nil && !c.Private && endsAtMidnight(c.Domain.Max) {
-					say("column %s.%s ends at the first instant of %s: what comes later on that day is outside; below in the place of max ends it before that instant, so that no last bucket holds it alone", t.Name, c.Name, FormatValue(c.Type, c.Domain.Max)[:10])
-				}
-			}
+			tableNotes(t, say)
 		}
 	}
 	return notes
+}
+
+func tableNotes(t *Table, say func(string, ...any)) {
+	if t.Public {
+		say("assumed: table %s holds nothing private; its rows are shown as they are", t.Name)
+		return
+	}
+	if a := t.Appends; a != nil {
+		say("assumed: rows are only ever added to table %s, and their %s, their %s and whether they are there never change; so nobody has UPDATE, DELETE or TRUNCATE on it, or a trigger refuses them", t.Name, a.Column.Name, unitWord(t.Dataset))
+		if !a.Total {
+			say("table %s has appends without rows_per_unit_total: releases over %s do not grow, and each day's new ones cost what the first did", t.Name, a.Column.Name)
+		}
+	}
+	for _, c := range t.Columns {
+		if c.Domain != nil && !c.Private && endsAtMidnight(c.Domain.Max) {
+			say("column %s.%s ends at the first instant of %s: what comes later on that day is outside; below in the place of max ends it before that instant, so that no last bucket holds it alone", t.Name, c.Name, FormatValue(c.Type, c.Domain.Max)[:10])
+		}
+	}
 }
 
 // limitNotes says what one statement and one user may take.
@@ -372,21 +376,25 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 		say("table %s: nothing is answered over %s, whose domain is private: dpproxy bounds --table %s finds bounds", t.Name, strings.Join(unbounded, ", "), t.Name)
 	}
 	for _, c := range t.Columns {
-		if c.Any {
-			say("column %s.%s: any text; statements may ask what is so of it, by words of their own (LIKE, left, =), and its values are never shown", t.Name, c.Name)
-		} else if c.Open != nil {
-			say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time, or as much as dp.delta says; what its values are called must name nobody", t.Name, c.Name)
-		}
-		if c.Name != strings.ToLower(c.Name) {
-			say("table %s: analysts must write column %s in double quotes", t.Name, c.Name)
-		}
-		if c.Domain != nil && c.Domain.Type.Textual() && c.Domain.Other >= 0 && c.Domain.Other < c.Domain.Regular {
-			say("column %s.%s: values outside the domain are counted with the declared value other", t.Name, c.Name)
-		}
+		columnWarnings(c, say)
 	}
 	for _, r := range t.All() {
 		if r.Epsilon.Micro() > t.Dataset.Defaults.MaxEpsilon.Micro() {
 			say("release %s costs more than max_epsilon %s: no session can buy it", r.Name, t.Dataset.Defaults.MaxEpsilon)
 		}
+	}
+}
+
+func columnWarnings(c *Column, say func(string, ...any)) {
+	if c.Any {
+		say("column %s.%s: any text; statements may ask what is so of it, by words of their own (LIKE, left, =), and its values are never shown", c.Table.Name, c.Name)
+	} else if c.Open != nil {
+		say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time, or as much as dp.delta says; what its values are called must name nobody", c.Table.Name, c.Name)
+	}
+	if c.Name != strings.ToLower(c.Name) {
+		say("table %s: analysts must write column %s in double quotes", c.Table.Name, c.Name)
+	}
+	if c.Domain != nil && c.Domain.Type.Textual() && c.Domain.Other >= 0 && c.Domain.Other < c.Domain.Regular {
+		say("column %s.%s: values outside the domain are counted with the declared value other", c.Table.Name, c.Name)
 	}
 }

@@ -33,6 +33,11 @@ func (c *session) query(text string) error {
 	c.closePortal("")
 	err := c.cancelable(func(ctx context.Context) error { return c.statementsOf(ctx, text) })
 	c.several = false
+	return c.endMessage(err)
+}
+
+// endMessage ends a message that is a transaction of its own, unless its statements said otherwise.
+func (c *session) endMessage(err error) error {
 	if err != nil {
 		if err = c.fail(err); err != nil {
 			return err

@@ -99,6 +99,9 @@ func (c *session) run() (err error) {
 	}
 }
 
+// ending reports whether the server stops, or this session was terminated.
+func (c *session) ending() bool { return c.server.draining.Load() || c.peer.ended.Load() }
+
 // receive waits for the next message, as long as the settings let a client be idle, and not beyond the end of the
 // server.
 func (c *session) receive() (pgproto3.FrontendMessage, error) {
@@ -109,7 +112,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 			return nil, login.ErrSilent
 		}
 	}
-	if c.server.draining.Load() || c.peer.ended.Load() {
+	if c.ending() {
 		return nil, pgerror.New("57P01", errShutdown.Error()).Fatal()
 	}
 	msg, err := c.back.Receive()
@@ -122,7 +125,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	}
 	var tooLong *pgproto3.ExceededMaxBodyLenErr
 	switch {
-	case (c.server.draining.Load() || c.peer.ended.Load()) && errors.Is(err, os.ErrDeadlineExceeded):
+	case c.ending() && errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, pgerror.New("57P01", errShutdown.Error()).Fatal()
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.tx.block:
 		return nil, pgerror.New("25P03", "terminating connection due to idle-in-transaction timeout").Fatal()
@@ -130,11 +133,8 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 		return nil, pgerror.New("57P05", "terminating connection due to idle-session timeout").Fatal()
 	case errors.As(err, &tooLong):
 		return nil, pgerror.New("54000", "message is longer than "+strconv.Itoa(bodyAfterLogin)+" bytes").Fatal()
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-		return nil, login.ErrSilent
-	}
-	var network net.Error
-	if errors.As(err, &network) {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed),
+		errors.As(err, new(net.Error)):
 		return nil, login.ErrSilent
 	}
 	return nil, pgerror.New("08P01", "malformed message").Fatal()
@@ -170,8 +170,7 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 		return login.ErrSilent
 	case *pgproto3.Sync:
 		c.skipping = false
-		c.endImplicit()
-		return c.ready()
+		return c.endMessage(nil)
 	case *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
 		return nil // left over from a copy that failed: ignored, as the protocol asks
 	}
@@ -182,11 +181,7 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 		if _, simple := msg.(*pgproto3.Query); !simple {
 			return c.extended(refusal)
 		}
-		if err := c.fail(refusal); err != nil {
-			return err
-		}
-		c.endImplicit()
-		return c.ready()
+		return c.endMessage(refusal)
 	}
 	switch m := msg.(type) {
 	case *pgproto3.Query:
@@ -198,21 +193,22 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	case *pgproto3.Describe:
 		return c.extended(c.describe(m))
 	case *pgproto3.Execute:
-		err := c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) })
-		c.tx.piped = c.tx.piped || err == nil && c.tx.implicit && !c.tx.block
-		return c.extended(err)
+		return c.extended(c.executePiped(m))
 	case *pgproto3.Close:
 		return c.extended(c.closeObject(m))
 	case *pgproto3.Flush:
 		return c.flush()
 	case *pgproto3.FunctionCall:
-		if err := c.fail(pgerror.New("0A000", "function calls by message are not available")); err != nil {
-			return err
-		}
-		c.endImplicit()
-		return c.ready()
+		return c.endMessage(pgerror.New("0A000", "function calls by message are not available"))
 	}
 	return pgerror.New("08P01", "unexpected message").Fatal()
+}
+
+// executePiped answers Execute, and notes that a transaction of the extended protocol has run a statement.
+func (c *session) executePiped(m *pgproto3.Execute) error {
+	err := c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) })
+	c.tx.piped = c.tx.piped || err == nil && c.tx.implicit && !c.tx.block
+	return err
 }
 
 // extended ends the handling of a message of the extended protocol: after an error everything up to Sync is ignored.

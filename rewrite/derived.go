@@ -261,6 +261,26 @@ func (w *writer) perUnit(u *derived.PerUnit) string {
 	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + where + "\n  GROUP BY " + strings.Join(groups, ", ") + having + ")"
 }
 
+// cellsOfClasses returns the cells of each class of runs, and the classes in the order of their first cells.
+func cellsOfClasses(runs []derived.ClassRun) (order []int32, cells map[int32][]mechanisms.Span) {
+	cells = map[int32][]mechanisms.Span{}
+	from := 0
+	for _, run := range runs {
+		spans := cells[run.Class]
+		if len(spans) == 0 {
+			order = append(order, run.Class)
+		}
+		if at := len(spans) - 1; at >= 0 && spans[at].To == from {
+			spans[at].To += run.Length
+		} else {
+			spans = append(spans, mechanisms.Span{From: from, To: from + run.Length})
+		}
+		cells[run.Class] = spans
+		from += run.Length
+	}
+	return order, cells
+}
+
 // unitKey is the value of the first cell of a row's class.
 func (w *writer) unitKey(k derived.UnitKey) string {
 	n := w.use(k.Column)
@@ -283,22 +303,7 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 	if first := w.firstByNumber(k.Column, n, k.First); first != "" || w.err != nil {
 		return first
 	}
-	classes := map[int32][]mechanisms.Span{}
-	var order []int32
-	cell = 0
-	for _, run := range k.First {
-		spans := classes[run.Class]
-		if len(spans) == 0 {
-			order = append(order, run.Class)
-		}
-		if at := len(spans) - 1; at >= 0 && spans[at].To == cell {
-			spans[at].To += run.Length
-		} else {
-			spans = append(spans, mechanisms.Span{From: cell, To: cell + run.Length})
-		}
-		classes[run.Class] = spans
-		cell += run.Length
-	}
+	order, classes := cellsOfClasses(k.First)
 	if len(order) > MaxSQL/leastArm {
 		w.tooLong()
 		return n

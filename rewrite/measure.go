@@ -58,6 +58,17 @@ func checkMeasure(m *plans.Measure) error {
 	return checkGroups(m)
 }
 
+// cellsInRuns returns how many cells the runs of a grouping have, or -1 if one is of no class of it.
+func cellsInRuns(g plans.Grouping) (cells int) {
+	for _, r := range g.Runs {
+		if r.Length < 1 || r.Length > g.Cells || r.Class < -1 || int(r.Class) >= g.Classes {
+			return -1
+		}
+		cells += r.Length
+	}
+	return cells
+}
+
 // checkGroups holds the groups against the grain where they bound anything.
 func checkGroups(m *plans.Measure) error {
 	if m.Table.MaxGroups == 0 {
@@ -73,15 +84,7 @@ func checkGroups(m *plans.Measure) error {
 			combinations *= m.Size(at)
 			at++
 		}
-		cells := 0
-		for _, r := range g.Runs {
-			if r.Length < 1 || r.Length > g.Cells || r.Class < -1 || int(r.Class) >= g.Classes {
-				cells = -1
-				break
-			}
-			cells += r.Length
-		}
-		if g.Columns < 1 || combinations != g.Cells || g.Runs != nil && cells != g.Cells || g.Runs == nil && g.Classes != g.Cells {
+		if g.Columns < 1 || combinations != g.Cells || g.Runs != nil && cellsInRuns(g) != g.Cells || g.Runs == nil && g.Classes != g.Cells {
 			return errors.New("rewrite: groups of other cells than the grain's")
 		}
 	}

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -41,11 +43,8 @@ func Shapes(d *policy.Dataset, in dialect.Dialect) (list []Shape, err error) {
 	}
 	for _, t := range tables {
 		add("count(*)", t, t)
-		for _, c := range t.Columns {
-			if c.Domain != nil && c.Open == nil {
-				add("GROUP BY "+c.Name, t, t, c)
-				break
-			}
+		if i := slices.IndexFunc(t.Columns, func(c *policy.Column) bool { return c.Domain != nil && c.Open == nil }); i >= 0 {
+			add("GROUP BY "+t.Columns[i].Name, t, t, t.Columns[i])
 		}
 		if d.Unit.Row {
 			continue

@@ -131,9 +131,10 @@ func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	switch {
 	case m.Open != nil || m.Window != nil || w.groupsBounded(m):
 		return shared{}
-	case m.Table.Derived == nil && alwaysStored(m.Table) && !d.OneScan:
-		return shared{}
 	case m.Table.Derived == nil && mayBeStored(m.Table, d):
+		if !d.OneScan {
+			return shared{}
+		}
 		return shared{table: m.Table, rows: w.narrowConditions(m)}
 	}
 	w.used = m.Table.Columns

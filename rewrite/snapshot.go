@@ -85,16 +85,16 @@ func (e Extraction) Part(p Pages) (Extraction, error) {
 
 // Extract writes the query that reads a private table of the policy for a snapshot.
 func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
-	return extract(t, from, Pages{})
-}
-
-func extract(t *policy.Table, from dialect.Dialect, pages Pages) (Extraction, error) {
 	switch {
 	case from.Words == nil || from.Ready:
 		return Extraction{}, errors.New("rewrite: not a dialect that a snapshot is made from")
 	case t.Public || t.Derived != nil || t.Analysed():
 		return Extraction{}, errors.New("rewrite: only private tables of the policy are in a snapshot")
 	}
+	return extract(t, from, Pages{})
+}
+
+func extract(t *policy.Table, from dialect.Dialect, pages Pages) (Extraction, error) {
 	w := newWriter(from, t, "s")
 	e := Extraction{Table: t, from: from, required: Required(t)}
 	var items, conditions []string

@@ -140,9 +140,15 @@ const (
 	microsTo2000 = daysTo2000 * 86_400_000_000
 )
 
+// storedLengths are how many bytes values of a form have, or 0 where that depends on the value.
+var storedLengths = [...]int{storedWhole: 8, storedDays: 4, storedMicros: 8, storedTruth: 1, storedText: 0}
+
 // Value is the number that is made of a stored value, which is not NULL, as PostgreSQL sends it in binary; known is
 // whether it is one and not NULL, ok whether these are the bytes of such a value.
 func (s *Stored) Value(v []byte) (n int64, known, ok bool) {
+	if length := storedLengths[s.form]; length > 0 && len(v) != length {
+		return 0, false, false
+	}
 	switch s.form {
 	case storedText:
 		if n, known = s.cells[string(v)]; known {
@@ -150,26 +156,13 @@ func (s *Stored) Value(v []byte) (n int64, known, ok bool) {
 		}
 		return s.other, s.other >= 0, true
 	case storedWhole:
-		if len(v) != 8 {
-			return 0, false, false
-		}
 		n = int64(binary.BigEndian.Uint64(v))
 	case storedDays:
-		if len(v) != 4 {
-			return 0, false, false
-		}
 		n = int64(int32(binary.BigEndian.Uint32(v))) + daysTo2000
 	case storedMicros:
-		if len(v) != 8 {
-			return 0, false, false
-		}
-		if n = int64(binary.BigEndian.Uint64(v)); n > math.MaxInt64-microsTo2000 {
-			n = math.MaxInt64
-		} else {
-			n += microsTo2000
-		}
+		n = min(int64(binary.BigEndian.Uint64(v)), math.MaxInt64-microsTo2000) + microsTo2000
 	case storedTruth:
-		if len(v) != 1 || v[0] > 1 {
+		if v[0] > 1 {
 			return 0, false, false
 		}
 		n = s.truth[v[0]]

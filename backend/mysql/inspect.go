@@ -218,13 +218,11 @@ func columnFindings(c *policy.Column, at Shape) []backend.Finding {
 		accepted = at.Length == 16
 	}
 	if !accepted {
-		if c.Type == policy.TimestampT && at.Data == "timestamp" {
-			where += ", whose moments are timestamptz"
+		zones := map[policy.Type]map[string]string{
+			policy.TimestampT:  {"timestamp": ", whose moments are timestamptz"},
+			policy.TimestampTZ: {"datetime": ", which has no time zone: timestamp"},
 		}
-		if c.Type == policy.TimestampTZ && at.Data == "datetime" {
-			where += ", which has no time zone: timestamp"
-		}
-		return []backend.Finding{{Fatal: true, Text: where}}
+		return []backend.Finding{{Fatal: true, Text: where + zones[c.Type][at.Data]}}
 	}
 	if c.Type != policy.NumericType {
 		return nil

@@ -30,16 +30,17 @@ func ViewReads(text string) (relations []string, whole bool) {
 		return tokens[i]
 	}
 	quoted := func(i int) bool { return strings.HasPrefix(at(i), "`") }
+	qualified := func(i int) bool { return quoted(i) && at(i+1) == "." && quoted(i+2) }
 	name := func(i int) string {
 		return strings.ToLower(strings.ReplaceAll(strings.Trim(at(i), "`"), "``", "`"))
 	}
 	whole = len(tokens) > 0
 	with := slices.ContainsFunc(tokens, func(token string) bool { return strings.EqualFold(token, "with") })
 	for i := range tokens {
-		if quoted(i) && at(i+1) == "." && quoted(i+2) && at(i+3) == "(" && at(i-1) != "." {
+		if qualified(i) && at(i+3) == "(" && at(i-1) != "." {
 			whole = false
 		}
-		if word := strings.ToLower(at(i)); word != "from" && word != "join" && word != "straight_join" {
+		if !slices.Contains([]string{"from", "join", "straight_join"}, strings.ToLower(at(i))) {
 			continue
 		}
 		next := i + 1
@@ -47,7 +48,7 @@ func ViewReads(text string) (relations []string, whole bool) {
 			next++
 		}
 		switch {
-		case quoted(next) && at(next+1) == "." && quoted(next+2):
+		case qualified(next):
 			relations = append(relations, name(next)+"."+name(next+2))
 		case quoted(next):
 			whole = whole && with // it is what WITH calls so, or a column of what TRIM and EXTRACT are from

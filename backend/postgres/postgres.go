@@ -114,6 +114,9 @@ func (b *DB) Ready(caller context.Context, queries ...rewrite.Query) error {
 		found, err = lookAgain(ctx, tx, b.cluster, b.shapes(queries), queries)
 		return err
 	})
+	if b.opened && found.citus != (b.cluster != nil) {
+		found.drift = append(found.drift, "the extension citus came or went")
+	}
 	switch {
 	case err != nil && caller.Err() != nil:
 		return backend.ErrUnavailable // the caller stopped waiting: that says nothing of the database
@@ -122,10 +125,7 @@ func (b *DB) Ready(caller context.Context, queries ...rewrite.Query) error {
 	case errors.Is(err, errSettings) || found.limited || err == nil && !found.watches:
 		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: run dpproxy check")
 		return backend.ErrSettings
-	case len(found.drift) > 0 || b.opened && found.citus != (b.cluster != nil):
-		if b.opened && found.citus != (b.cluster != nil) {
-			found.drift = append(found.drift, "the extension citus came or went")
-		}
+	case len(found.drift) > 0:
 		b.log.ErrorContext(caller, "the private database's schema changed: run dpproxy check, then restart", "what", strings.Join(found.drift, "; "))
 		return backend.ErrDrift
 	case found.away:

@@ -261,12 +261,9 @@ func (m *Maker) parts(ctx context.Context, staged string, fields int) (int, erro
 	return 1 + rows*fields/sortedFields, nil
 }
 
-// arrange puts what was staged in order.
-func (m *Maker) arrange(ctx context.Context) error {
-	for id := range m.units {
-		m.units[id] = nil // their memory is free for what follows
-	}
-	byUnit := map[string][]rewrite.Staged{} // what names units by texts, by dataset
+// numberUnits numbers what names units by texts, in a table for each dataset that has some.
+func (m *Maker) numberUnits(ctx context.Context) (map[string]string, error) {
+	byUnit := map[string][]rewrite.Staged{}
 	first := map[string]*policy.Table{}
 	for i, e := range m.List {
 		for _, f := range e.Fields {
@@ -280,11 +277,23 @@ func (m *Maker) arrange(ctx context.Context) error {
 		numbers[id] = fmt.Sprintf("staged.main.units%d", len(numbers))
 		text, err := rewrite.Number(first[id], fields, numbers[id])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := m.Exec(ctx, text); err != nil {
-			return err
+			return nil, err
 		}
+	}
+	return numbers, nil
+}
+
+// arrange puts what was staged in order.
+func (m *Maker) arrange(ctx context.Context) error {
+	for id := range m.units {
+		m.units[id] = nil // their memory is free for what follows
+	}
+	numbers, err := m.numberUnits(ctx)
+	if err != nil {
+		return err
 	}
 	for i, e := range m.List {
 		single := e.Table.UnitColumn != "" && m.Proven[keyName(rewrite.Unique{Table: e.Table, Columns: []string{e.Table.UnitColumn}})]
@@ -305,14 +314,13 @@ func (m *Maker) arrange(ctx context.Context) error {
 		}
 		m.Log.Info("snapshot: table in order", "table", e.Table.Name, "of", len(m.List), "done", i+1)
 	}
+	var proven []string
 	for key, sound := range m.Proven {
 		if sound {
-			if err := m.Exec(ctx, "INSERT INTO "+dialect.Catalog+"."+provenTable+" VALUES ("+dialect.QuoteText(key)+")"); err != nil {
-				return err
-			}
+			proven = append(proven, "INSERT INTO "+dialect.Catalog+"."+provenTable+" VALUES ("+dialect.QuoteText(key)+")")
 		}
 	}
-	return nil
+	return m.Exec(ctx, proven...)
 }
 
 // LongestCopy bounds the copy that a start waits for.

@@ -37,12 +37,9 @@ func linkOf(text string) (to server, err error) {
 	if !known {
 		return to, errURL
 	}
-	to.config = hive.Config{Address: u.Host, User: u.User.Username()}
+	to.config = hive.Config{Address: u.Host, User: cmp.Or(u.User.Username(), "dpproxy")}
 	if u.Port() == "" {
 		to.config.Address += ":10000"
-	}
-	if to.config.User == "" {
-		to.config.User = "dpproxy"
 	}
 	to.config.Password, _ = u.User.Password()
 	switch options["auth"] {

@@ -238,11 +238,8 @@ func (o bounding) write(out io.Writer, r *bounds.Request, drawn []pipeline.Drawn
 		paid = o.user + " has paid for it already"
 	}
 	fmt.Fprintf(&text, "# table %s of dataset %s: %s\n", r.Table.Name, r.Table.Dataset.ID, paid)
-	for _, d := range drawn {
-		if !d.AsOf.IsZero() {
-			fmt.Fprintf(&text, "# as of %s\n", d.AsOf.Format(time.RFC3339))
-			break
-		}
+	if i := slices.IndexFunc(drawn, func(d pipeline.Drawn) bool { return !d.AsOf.IsZero() }); i >= 0 {
+		fmt.Fprintf(&text, "# as of %s\n", drawn[i].AsOf.Format(time.RFC3339))
 	}
 	unit := "row"
 	if !r.Table.Dataset.Unit.Row {

@@ -65,15 +65,15 @@ func Read(from io.Reader) ([]*Table, error) {
 	}
 	var tables []*Table
 	of := func(name string) *Table {
-		i := slices.IndexFunc(tables, func(t *Table) bool { return t.Name == name })
-		if i < 0 || name == laid && tables[len(tables)-1].Name != laid { // text goes on only where nothing is between
-			tables = append(tables, &Table{Name: name})
-			return tables[len(tables)-1]
+		from := 0
+		if name == laid { // text goes on only where nothing is between
+			from = max(0, len(tables)-1)
 		}
-		if name == laid {
-			return tables[len(tables)-1]
+		i := slices.IndexFunc(tables[from:], func(t *Table) bool { return t.Name == name })
+		if i < 0 {
+			i, tables = len(tables)-from, append(tables, &Table{Name: name})
 		}
-		return tables[i]
+		return tables[from+i]
 	}
 	benchmark := ""
 	for line := range strings.SplitSeq(string(all), "\n") {

@@ -124,9 +124,8 @@ func (d *Drawer) from(depth int) from {
 	return f
 }
 
-// joined joins one relation more, along the unit, by a key through which units are found, or by another key besides.
-func (d *Drawer) joined(f from, r relation) from {
-	var on, using []string
+// equated draws which keys of two relations are equal, and returns those of one name as USING has them too.
+func (d *Drawer) equated(f from, r relation) (on, using []string) {
 	for _, k := range keys(r.columns) {
 		same := of(f.columns, func(c column) bool { return c.key == k.key })
 		if len(same) == 0 || k.key == unitKey && len(on) > 0 || k.key != unitKey && !d.chance(2) {
@@ -138,6 +137,12 @@ func (d *Drawer) joined(f from, r relation) from {
 			using = append(using, bare(k.name))
 		}
 	}
+	return on, using
+}
+
+// joined joins one relation more, along the unit, by a key through which units are found, or by another key besides.
+func (d *Drawer) joined(f from, r relation) from {
+	on, using := d.equated(f, r)
 	if len(on) == 0 {
 		return f
 	}

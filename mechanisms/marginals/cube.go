@@ -1,6 +1,7 @@
 package marginals
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"math/bits"
@@ -96,10 +97,7 @@ func newCube(shape []int, cells int, list []ranges.Marginal) (*cube, error) {
 		}
 		c.seen = append(c.seen, o)
 	}
-	if err := c.prepare(); err != nil {
-		return nil, err
-	}
-	return c, c.norms()
+	return c, cmp.Or(c.prepare(), c.norms())
 }
 
 // prepare finds what can be read, and how exactly.

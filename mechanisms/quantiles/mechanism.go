@@ -38,6 +38,23 @@ type Mechanism struct {
 	strength  selection.Strength // of each level
 }
 
+// overOne returns the quantiles' numerators over their common denominator.
+func overOne(quantiles []Quantile) (nums []int64, den int64, err error) {
+	den = 1
+	for _, q := range quantiles {
+		if q.den == 0 {
+			return nil, 0, errors.New("quantile was not made by NewQuantile")
+		}
+		if den = den / gcd(den, q.den) * q.den; den > MaxDenominator {
+			return nil, 0, fmt.Errorf("common denominator of the quantiles is %d or more, must be at most %d", den, MaxDenominator)
+		}
+	}
+	for _, q := range quantiles {
+		nums = append(nums, q.num*(den/q.den))
+	}
+	return nums, den, nil
+}
+
 // New calibrates quantiles over cells in order to a cost, which names ε (permute-and-flip) or ρ (exponential
 // mechanism).
 func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.Cost) (Mechanism, error) {
@@ -51,17 +68,10 @@ func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.C
 	case c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne:
 		return Mechanism{}, fmt.Errorf("neighbors is %d, must be add-remove or replace-one", c.Neighbors)
 	}
-	m := Mechanism{cells: cells, den: 1, rows: c.Rows, neighbors: c.Neighbors, rule: selection.RuleFor(cost)}
-	for _, q := range quantiles {
-		if q.den == 0 {
-			return Mechanism{}, errors.New("quantile was not made by NewQuantile")
-		}
-		if m.den = m.den / gcd(m.den, q.den) * q.den; m.den > MaxDenominator {
-			return Mechanism{}, fmt.Errorf("common denominator of the quantiles is %d or more, must be at most %d", m.den, MaxDenominator)
-		}
-	}
-	for _, q := range quantiles {
-		m.nums = append(m.nums, q.num*(m.den/q.den))
+	m := Mechanism{cells: cells, rows: c.Rows, neighbors: c.Neighbors, rule: selection.RuleFor(cost)}
+	var err error
+	if m.nums, m.den, err = overOne(quantiles); err != nil {
+		return Mechanism{}, err
 	}
 	asked := slices.Clone(m.nums)
 	slices.Sort(m.nums)
@@ -73,7 +83,6 @@ func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.C
 	for m.levels > 1 && m.fine*2*cells <= maxPlaces {
 		m.fine *= 2
 	}
-	var err error
 	if m.strength, err = selection.Calibrate(m.rule, m.levels, cost); err != nil {
 		return Mechanism{}, err
 	}

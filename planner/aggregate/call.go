@@ -163,7 +163,7 @@ func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Transla
 // summed is the sum of values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds, and so does coalesce(x, 0) where
 // x is not NULL.
 func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
-	if c := n.GetCoalesceExpr(); c != nil && len(c.Args) == 2 && t.AddsNothing(c.Args[1]) {
+	if c := n.GetCoalesceExpr(); len(c.GetArgs()) == 2 && t.AddsNothing(c.Args[1]) {
 		whole, refusal := t.Expr(n)
 		if refusal != nil {
 			return nil, refusal
@@ -172,7 +172,7 @@ func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Tran
 			return g.summed(c.Args[0], where, t, pos)
 		}
 	}
-	if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && t.AddsNothing(c.Defresult) {
+	if c := n.GetCaseExpr(); len(c.GetArgs()) == 1 && c.Arg == nil && t.AddsNothing(c.Defresult) {
 		if found, refusal := g.summedWhere(c.Args[0].GetCaseWhen(), where, t, pos); found != nil || refusal != nil {
 			return found, refusal
 		}

@@ -138,8 +138,8 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 		if i == 0 {
 			first = own
 		}
-		if own.choice || own.Type != first.Type || own.Counter != first.Counter || (own.Formula == nil) != (first.Formula == nil) ||
-			own.Formula != nil && !ast.SameTree(own.Formula, first.Formula) || len(sub.Question.Counters) != len(f.each[0].Question.Counters) {
+		if own.choice || own.Type != first.Type || own.Counter != first.Counter || !ast.SameTree(own.Formula, first.Formula) ||
+			len(sub.Question.Counters) != len(f.each[0].Question.Counters) {
 			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}

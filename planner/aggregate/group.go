@@ -195,9 +195,6 @@ func (g *Grouping) Look(n *pg.Node) (*Found, *refuse.Refusal) {
 	if f := g.Thresholds[n]; f != nil {
 		return f, nil
 	}
-	if g.Fanned != nil && g.Fanned.ranking != nil && n == g.Fanned.label {
-		return &Found{Key: -1, Counter: 0, Type: policy.Int8}, nil
-	}
 	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 		return g.Aggregate(f)
 	}
@@ -207,11 +204,14 @@ func (g *Grouping) Look(n *pg.Node) (*Found, *refuse.Refusal) {
 	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_CollateClause, nil:
 		return nil, nil
 	}
+	if g.Fanned != nil && n == g.Fanned.label {
+		return &Found{Key: -1, Counter: 0, Type: policy.Int8}, nil
+	}
 	if f := n.GetGroupingFunc(); f != nil {
 		return g.level(f)
 	}
 	isColumn := n.GetColumnRef() != nil
-	if !isColumn && (ast.HasAggregate(n) || ast.HasWindow(n)) {
+	if ast.HasAggregate(n) || ast.HasWindow(n) {
 		return nil, nil
 	}
 	e, refusal := g.b.Explore(g.Below("SELECT"), n)

@@ -123,6 +123,11 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	if k, known := g.keyAt[arg.Canon]; known && (arg.Type().Textual() || rankable(name, arg, 0) == nil) && !slices.ContainsFunc(g.Question.Sets, func(s linear.Set) bool { return !slices.Contains(s, k) }) {
 		return &Found{Key: k, Counter: -1, Type: arg.Type()}, nil
 	}
+	return g.constant(arg)
+}
+
+// constant is the value of a constant, or nil where the expression is none that is known.
+func (g *Grouping) constant(arg *semantics.Expr) (*Found, *refuse.Refusal) {
 	if !arg.IsConstant() || arg.Parameter > 0 {
 		return nil, nil // what is wrong with it is reported when it is bound
 	}

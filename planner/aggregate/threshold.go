@@ -124,7 +124,7 @@ func (g *Grouping) countedWhere(call *pg.FuncCall) ([]*semantics.Expr, bool) {
 		return nil, false
 	}
 	c := scratch.Question.Counters[0]
-	return c.Where, c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil
+	return c.Where, c.CountsRows()
 }
 
 // boolThreshold is bool_or: whether a row has it; bool_and and every: whether none has the opposite.

@@ -12,6 +12,18 @@ import (
 // What she has paid for is looked at first: the same question, then what releases of finer cells, sums and differences
 // answer (docs/adr/0007, 0022).
 
+// askedBefore returns the path of the same question to a holding.
+func askedBefore(q *goal, h reuse.Holding) *Path {
+	w := &Path{Measure: q.Measure(q.own.Kind, q.own.Name), Reading: reuse.OwnReading(q.Query)}
+	shared, kind, name, ok := reuse.DescribedHead(h)
+	if ok && (shared || reuse.ReadDescribed(h, q.Table) != nil) {
+		w.Measure = q.Measure(kind, name)
+		w.Measure.Shared, w.Measure.Declared = shared, reuse.DeclaredAs(q.Table, shared, name)
+	}
+	w.hold(h, "the same question, asked before at least as exactly")
+	return w
+}
+
 // again finds the same question among what she has paid for, at least as exact as asked now (privacy rule 3). A release
 // of this epoch goes before one that has gone stale, of which the latest is read.
 func (ch *Optimizer) again(q *goal) (list []alternative) {
@@ -23,13 +35,7 @@ func (ch *Optimizer) again(q *goal) (list []alternative) {
 		if h.Spec.Cells != q.fresh.Cells || h.Spec.Counters != q.fresh.Counters {
 			continue
 		}
-		w := &Path{Measure: q.Measure(q.own.Kind, q.own.Name), Reading: reuse.OwnReading(q.Query)}
-		shared, kind, name, ok := reuse.DescribedHead(h)
-		if ok && (shared || reuse.ReadDescribed(h, q.Table) != nil) {
-			w.Measure = q.Measure(kind, name)
-			w.Measure.Shared, w.Measure.Declared = shared, reuse.DeclaredAs(q.Table, shared, name)
-		}
-		w.hold(h, "the same question, asked before at least as exactly")
+		w := askedBefore(q, h)
 		c := alternative{path: w, variance: ch.worst(h.Spec, w.Reading), holding: h}
 		switch {
 		case !ch.preferred(w.Measure) && !(q.Summed() == nil && ch.asExact(q, w, c.variance) || q.Summed() != nil && ch.exactEnough(q.Query, h.Spec, q.fresh)):

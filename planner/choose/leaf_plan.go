@@ -48,30 +48,26 @@ type LeafPlanner struct {
 	SetBySet  bool // grouping sets are not measured at once
 }
 
-// leafPlan finds what is asked for a question.
-func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) {
-	if q.Turned != nil {
-		return v.turnedLeafPlan(q.Turned)
+// askedTogether parts counters by what one request asks: those that add up, and those of each column whose presence is
+// asked for; those of different values; those of each kind of units.
+func askedTogether(counters []linear.Counter) (together [][]int, different []int, ofUnits [][]int) {
+	var additive []int
+	present, units := map[string]int{}, map[string]int{}
+	into := func(lists *[][]int, at map[string]int, name string, i int) {
+		if _, known := at[name]; !known {
+			at[name] = len(*lists)
+			*lists = append(*lists, nil)
+		}
+		(*lists)[at[name]] = append((*lists)[at[name]], i)
 	}
-	lp := &LeafPlan{Question: q, Sets: q.GroupingSets(), Frames: make([]*linear.Query, len(q.GroupingSets()))}
-	var additive, different []int
-	units, present := map[string][]int{}, map[string][]int{}
-	var order, columns []string
-	for i, c := range q.Counters {
+	for i, c := range counters {
 		switch {
 		case c.Width != nil: // known once it is decided how its counter is read
 		case c.Choice != nil || c.Threshold != nil: // asked by itself
 		case c.Presence != "":
-			if !slices.Contains(columns, c.Presence) {
-				columns = append(columns, c.Presence)
-			}
-			present[c.Presence] = append(present[c.Presence], i)
+			into(&together, present, c.Presence, i)
 		case c.Units != nil:
-			name := c.Units.Name()
-			if units[name] == nil {
-				order = append(order, name)
-			}
-			units[name] = append(units[name], i)
+			into(&ofUnits, units, c.Units.Name(), i)
 		case c.Values != nil:
 			different = append(different, i)
 		default:
@@ -79,12 +75,20 @@ func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) 
 		}
 	}
 	if len(additive) > 0 {
-		if refusal := v.additive(lp, additive); refusal != nil {
-			return nil, refusal
-		}
+		together = slices.Insert(together, 0, additive)
 	}
-	for _, column := range columns {
-		if refusal := v.additive(lp, present[column]); refusal != nil {
+	return together, different, ofUnits
+}
+
+// leafPlan finds what is asked for a question.
+func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) {
+	if q.Turned != nil {
+		return v.turnedLeafPlan(q.Turned)
+	}
+	lp := &LeafPlan{Question: q, Sets: q.GroupingSets(), Frames: make([]*linear.Query, len(q.GroupingSets()))}
+	together, different, ofUnits := askedTogether(q.Counters)
+	for _, counters := range together {
+		if refusal := v.additive(lp, counters); refusal != nil {
 			return nil, refusal
 		}
 	}
@@ -97,8 +101,8 @@ func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) 
 			a.Reads = []int{s}
 			lp.Requests = append(lp.Requests, a)
 		}
-		for _, name := range order {
-			a, refusal := v.perUnit(q, lp.Sets[s], units[name])
+		for _, counters := range ofUnits {
+			a, refusal := v.perUnit(q, lp.Sets[s], counters)
 			if refusal != nil {
 				return nil, refusal
 			}

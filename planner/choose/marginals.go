@@ -15,22 +15,26 @@ import (
 // considered.
 const maxMarginalCells = 1 << 15
 
+// cube asks for all cells of a leaf plan's keys; nil where they have no marginals.
+func (v *LeafPlanner) cube(lp *LeafPlan, counters []int) *Request {
+	a, refusal := v.plain(lp.Question, linear.UnitedAll(slices.Clone(lp.Sets)), counters)
+	if refusal != nil || !a.Wanted() || a.Cells > maxMarginalCells || len(a.Factors) < 2 || v.Optimizer.Open != nil && len(v.Optimizer.Open.Wanted) > 0 ||
+		slices.ContainsFunc(a.Factors, func(p *linear.Factor) bool { return p.Classes < 2 || len(p.Keys) == 0 }) {
+		return nil
+	}
+	return a
+}
+
 // marginal asks for all sets of a leaf plan at once, by marginals of the cells of all their keys; nil where they cannot
 // be measured so, or where what is asked for set by set is held, or has no larger error.
 func (v *LeafPlanner) marginal(lp *LeafPlan, counters []int, best []*Request) (*Request, *refuse.Refusal) {
 	if v.SetBySet || v.Optimizer.Context.Settings.MaxError > 0 || len(lp.Sets) < 2 {
 		return nil, nil
 	}
-	keys := linear.UnitedAll(slices.Clone(lp.Sets))
 	quiet := LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
-	a, refusal := quiet.plain(lp.Question, keys, counters)
-	if refusal != nil || !a.Wanted() || a.Cells > maxMarginalCells || len(a.Factors) < 2 || v.Optimizer.Open != nil && len(v.Optimizer.Open.Wanted) > 0 {
+	a := quiet.cube(lp, counters)
+	if a == nil {
 		return nil, nil
-	}
-	for _, p := range a.Factors {
-		if p.Classes < 2 || len(p.Keys) == 0 {
-			return nil, nil
-		}
 	}
 	m := a.marginalsOf(lp.Sets)
 	if m == nil || !v.strategy(a, m) {

@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -189,7 +190,7 @@ func (ch *Optimizer) offer(n *need, columns []*policy.Column) *offer {
 	}
 	spec, err := o.spec(unit)
 	one, err1 := mechanisms.Plain(1, 1, n.ContributionTo(1), unit)
-	if err != nil || err1 != nil {
+	if errors.Join(err, err1) != nil {
 		return nil
 	}
 	rows := someRanges(cells)

@@ -64,6 +64,22 @@ func (d *Tabulated) Meaning(f policy.Fingerprints) []byte {
 	return predicate.EncodeText(encodeNames(encodeInputs([]byte("tabulated"), d, f), d.Args), d.digest)
 }
 
+// digest is that of a column's numbers and texts.
+func (c TabulatedColumn) digest() []byte {
+	own := sha256.New()
+	for i, n := range c.Values {
+		b := binary.AppendVarint(nil, int64(n))
+		if c.At(i) == nil {
+			b = []byte{0x80, 0x80, 0} // no whole number is written so
+		}
+		own.Write(b)
+	}
+	for _, text := range append([]string{c.Type.Name()}, c.Texts...) {
+		own.Write(predicate.EncodeText(nil, text))
+	}
+	return own.Sum(nil)
+}
+
 // domain is from the least to the largest number of a column; a combination that is not listed has none.
 func (c TabulatedColumn) domain() *policy.Domain {
 	least, most := int64(math.MaxInt32), int64(math.MinInt32)
@@ -118,18 +134,7 @@ func NewTabulated(d *Tabulated) *policy.Table {
 		if domain == nil || len(c.Values) != len(d.Combinations) {
 			return nil
 		}
-		own := sha256.New()
-		for i, n := range c.Values {
-			b := binary.AppendVarint(nil, int64(n))
-			if c.At(i) == nil {
-				b = []byte{0x80, 0x80, 0} // no whole number is written so
-			}
-			own.Write(b)
-		}
-		for _, text := range append([]string{c.Type.Name()}, c.Texts...) {
-			own.Write(predicate.EncodeText(nil, text))
-		}
-		sum := own.Sum(nil)
+		sum := c.digest()
 		hash.Write(sum)
 		// What is added up is described by its columns' names, which therefore say which numbers they are.
 		column := &policy.Column{Name: c.Name + " " + hex.EncodeToString(sum[:4]), Type: c.Type, Typmod: -1, Nulls: policy.NullCell, Outside: policy.OutsideExclude}

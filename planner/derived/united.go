@@ -284,22 +284,24 @@ func (l *lattice) take(least, most policy.Value, own *big.Int) bool {
 	return true
 }
 
-// span is the domain from the least value of all branches to the largest.
-func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain {
-	digits, scale := int32(0), int32(0)
+// digits are the most after the point of a column's numerics; a scale below 0: a branch has none that is fixed.
+func (u *United) digits(i int) (digits, scale int32) {
 	for _, b := range u.Branches {
 		switch v := b.Values[i]; {
 		case v.Column != nil && v.Column.Type == policy.NumericType:
-			digits = max(digits, DomainDigits(v.Column.Domain))
-			if v.Column.Domain.Scale < 0 {
-				scale = -1
-			}
+			digits, scale = max(digits, DomainDigits(v.Column.Domain)), min(scale, v.Column.Domain.Scale)
 		case v.Column == nil:
 			if n, ok := v.Constant.(policy.Numeric); ok {
 				digits = max(digits, n.Scale)
 			}
 		}
 	}
+	return digits, scale
+}
+
+// span is the domain from the least value of all branches to the largest.
+func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain {
+	digits, scale := u.digits(i)
 	all := &lattice{digits: digits}
 	for _, b := range u.Branches {
 		v := b.Values[i]

@@ -33,10 +33,7 @@ func (v *Solver) classify(p *Factor) *refuse.Refusal {
 	if !v.cut(p, tooMany) {
 		return TooManyCells.At(v.firstPosition(p), product.String(), plans.MaxCells)
 	}
-	combinations := 1
-	for _, size := range p.Sizes {
-		combinations *= size
-	}
+	combinations := p.inner(-1)
 	v.Env.Work.Take(combinations, 8+len(v.Query.Counts))
 	p.Class, p.beyond = make([]int32, combinations), make([]int32, combinations)
 	p.Masks = make([][]bool, len(v.Query.Counts))
@@ -64,7 +61,7 @@ func (v *Solver) classify(p *Factor) *refuse.Refusal {
 	p.Classes = len(p.Values)
 	p.Shows = make([][]int32, len(v.Query.Counts))
 	for c, values := range v.Query.Values {
-		if columns := values.columns(); len(columns) > 0 && shares(p.Columns, columns) {
+		if shares(p.Columns, values.columns()) {
 			if refusal := v.show(p, c); refusal != nil {
 				return refusal
 			}
@@ -75,7 +72,7 @@ func (v *Solver) classify(p *Factor) *refuse.Refusal {
 	}
 	p.Weights = make([][]int64, len(v.Query.Counts))
 	for c, sum := range v.Query.Sums {
-		if sum != nil && sum.Expr != nil && shares(p.Columns, sum.Expr.Cols) {
+		if shares(p.Columns, sum.columns()) {
 			p.Weights[c] = v.spread(sum, p)
 		}
 	}

@@ -80,7 +80,7 @@ func (v *Solver) decided(p *Factor) []*semantics.Expr {
 func (v *Solver) exprs(p *Factor) []*semantics.Expr {
 	list := v.decided(p)
 	for _, sum := range v.Query.Sums {
-		if sum != nil && sum.Expr != nil && shares(p.Columns, sum.Expr.Cols) {
+		if shares(p.Columns, sum.columns()) {
 			list = append(list, sum.Expr)
 		}
 	}

@@ -10,6 +10,7 @@
 package linear
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -59,6 +60,11 @@ type Counter struct {
 	Twice     bool            // of Width: twice the half-width
 
 	Presence string // it says whether a value of this column has rows: counted with those of its other values
+}
+
+// CountsRows reports whether c counts rows, and not what is in them.
+func (c *Counter) CountsRows() bool {
+	return c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Threshold == nil && c.Width == nil
 }
 
 // CounterFor returns the index of a counter of rows, adding it at first use.
@@ -316,7 +322,9 @@ func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Exp
 			items = append(items, item{sum.Expr.Cols, func(*Factor) {}})
 		}
 	}
+	lists := [][]*semantics.Expr{v.Query.Keys, residual}
 	for _, values := range v.Query.Values {
+		lists = append(lists, values.parts())
 		if columns := values.columns(); len(columns) > 0 {
 			items = append(items, item{columns, func(*Factor) {}})
 		}
@@ -326,13 +334,7 @@ func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Exp
 			items = append(items, item{e.Cols, func(p *Factor) { p.only[c] = append(p.only[c], e) }})
 		}
 	}
-	lists := [][]*semantics.Expr{v.Query.Keys, residual}
-	for _, values := range v.Query.Values {
-		lists = append(lists, values.parts())
-	}
-	for _, list := range only {
-		lists = append(lists, list)
-	}
+	lists = slices.AppendSeq(lists, maps.Values(only))
 	for _, columns := range v.decidesKeys(lists...) {
 		items = append(items, item{columns, func(*Factor) {}})
 	}
@@ -355,9 +357,6 @@ func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Exp
 		}
 		parts = append(rest, joined)
 	}
-	for _, p := range parts {
-		slices.Sort(p.Keys)
-	}
 	sortFactors(v.Table, parts)
 	return parts
 }
@@ -369,6 +368,7 @@ func sortFactors(t *policy.Table, parts []*Factor) {
 	for _, p := range parts {
 		p.Columns = slices.Clone(p.Columns)
 		slices.SortFunc(p.Columns, byName)
+		slices.Sort(p.Keys)
 	}
 	slices.SortFunc(parts, func(a, b *Factor) int {
 		if len(a.Columns) == 0 || len(b.Columns) == 0 { // of a constant that is added up

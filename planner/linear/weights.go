@@ -79,6 +79,14 @@ func (w Weights) squared(over int64) Weights {
 	return out
 }
 
+// columns are those that a sum's argument reads.
+func (s *Summand) columns() []int {
+	if s == nil || s.Expr == nil {
+		return nil
+	}
+	return s.Expr.Cols
+}
+
 // Name tells summands from others; nil, which counts rows, has none.
 func (s *Summand) Name() string {
 	if s == nil {

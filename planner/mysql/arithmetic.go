@@ -38,10 +38,10 @@ func (t *translator) arithmetic(n *ast.BinaryOperationExpr, sc *scope) value {
 	what := "arithmetic"
 	a, b := number(t.expr(n.L, sc), what), number(t.expr(n.R, sc), what)
 	out := kind{class: max(a.class, b.class), scale: max(a.scale, b.scale), quotient: a.quotient || b.quotient}
-	if a.class == unknown || b.class == unknown {
+	if min(a.class, b.class) == unknown {
 		out = kind{}
 	}
-	if out.class == decimal && (a.class == decimal && a.scale < 0 || b.class == decimal && b.scale < 0) {
+	if out.class == decimal && min(a.scale, b.scale) < 0 {
 		out.scale = -1
 	}
 	switch n.Op {

@@ -100,19 +100,15 @@ func distinctTexts(v value) {
 	if v.values == nil || len(v.values) > maxCompared {
 		bail(Collation, "grouping by these texts", "GROUP BY BINARY column groups by the bytes; so does SELECT DISTINCT BINARY column.")
 	}
-	exotic := []string{}
 	seen := map[string]string{}
 	for _, s := range v.values {
-		if !plain(s) {
-			exotic = append(exotic, s)
-		}
 		key := strings.TrimRight(folded(s), " ")
 		if other, ok := seen[key]; ok && other != s {
 			merged(other, s)
 		}
 		seen[key] = s
 	}
-	for _, e := range exotic {
+	for _, e := range slices.DeleteFunc(slices.Clone(v.values), plain) {
 		for _, s := range v.values {
 			if equal, sure := alikeTexts(e, s); e != s && (equal || !sure) {
 				merged(e, s)

@@ -12,6 +12,17 @@ import (
 	"github.com/sqlc-dev/marino/opcode"
 )
 
+// scalarSubquery translates a sub-query that is a value.
+func (t *translator) scalarSubquery(n *ast.SubqueryExpr, sc *scope) value {
+	query, items := t.query(n.Query, sc, false)
+	if len(items) != 1 {
+		bail(Construct, "a sub-query of several columns as a value", "Select one column.")
+	}
+	k := items[0].kind
+	k.literal, k.column, k.quotient = nil, false, false
+	return value{subLink(pg.SubLinkType_EXPR_SUBLINK, nil, query), k}
+}
+
 // expr translates an expression.
 func (t *translator) expr(e ast.ExprNode, sc *scope) value {
 	t.enter()
@@ -47,13 +58,7 @@ func (t *translator) expr(e ast.ExprNode, sc *scope) value {
 	case *ast.FuncCastExpr:
 		return t.convert(n, sc)
 	case *ast.SubqueryExpr:
-		query, items := t.query(n.Query, sc, false)
-		if len(items) != 1 {
-			bail(Construct, "a sub-query of several columns as a value", "Select one column.")
-		}
-		k := items[0].kind
-		k.literal, k.column, k.quotient = nil, false, false
-		return value{subLink(pg.SubLinkType_EXPR_SUBLINK, nil, query), k}
+		return t.scalarSubquery(n, sc)
 	case *ast.SetCollationExpr:
 		bail(Collation, "COLLATE", "Compare by bytes: BINARY column = 'value'.")
 	}

@@ -62,14 +62,14 @@ func (l *lexer) next() (token, *Refusal) {
 		t.kind = tokenNumber
 		t.value, refusal = l.number()
 	case c == '$' && isDigit(l.peek(1)):
-		for l.at++; isDigit(l.peek(0)); l.at++ {
-		}
+		l.at++
+		l.digits()
 		t.kind, t.value = tokenParam, l.text[from+1:l.at]
 	case c == '?' && l.printed:
 		l.at++
 		t.kind = tokenParam
 	case isWordStart(c):
-		for l.at < len(l.text) && (isWordStart(l.text[l.at]) || isDigit(l.text[l.at])) {
+		for isWordStart(l.peek(0)) || isDigit(l.peek(0)) {
 			l.at++
 		}
 		t.kind, t.value = tokenWord, l.text[from:l.at]
@@ -170,20 +170,20 @@ func (l *lexer) name() (string, *Refusal) {
 	return "", refuse(Syntax, from, "a name in backquotes does not end", "")
 }
 
+// digits passes those that follow.
+func (l *lexer) digits() {
+	for isDigit(l.peek(0)) {
+		l.at++
+	}
+}
+
 // number reads digits[.digits][e[±]digits]. What runs into letters is a name in MySQL, or an error.
 func (l *lexer) number() (string, *Refusal) {
 	from := l.at
-	digits := func() int {
-		start := l.at
-		for isDigit(l.peek(0)) {
-			l.at++
-		}
-		return l.at - start
-	}
-	digits()
+	l.digits()
 	if l.peek(0) == '.' {
 		l.at++
-		digits()
+		l.digits()
 	}
 	if c := l.peek(0); c == 'e' || c == 'E' {
 		sign := 0
@@ -192,7 +192,7 @@ func (l *lexer) number() (string, *Refusal) {
 		}
 		if isDigit(l.peek(1 + sign)) {
 			l.at += 1 + sign
-			digits()
+			l.digits()
 		}
 	}
 	if c := l.peek(0); l.at < len(l.text) && (isWordStart(c) || c == '.' || c == '$') {

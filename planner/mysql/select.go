@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -153,12 +154,7 @@ func (t *translator) bracketed(u *ast.SetOprSelectList, outer *scope, first bool
 		bail(Construct, "ORDER BY, LIMIT or WITH outside these parentheses", "Write it inside, or SELECT from a sub-query.")
 	}
 	c := *s
-	if u.OrderBy != nil {
-		c.OrderBy = u.OrderBy
-	}
-	if u.Limit != nil {
-		c.Limit = u.Limit
-	}
+	c.OrderBy, c.Limit = cmp.Or(u.OrderBy, c.OrderBy), cmp.Or(u.Limit, c.Limit)
 	return t.selects(&c, outer, first)
 }
 

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -219,6 +220,24 @@ var noise = set(`as asc inner outer cross distinct distinctrow offset limit desc
 	when then else end exists interval dual left right sql_no_cache sql_cache index with rollup integer for update lock
 	share mode character`)
 
+// content returns a name or constant as it is compared, and whether the token is one.
+func content(t token) (token, bool) {
+	word := strings.ToLower(t.value)
+	switch t.kind {
+	case tokenWord, tokenName:
+		word = cmp.Or(populations[word], word)
+		return token{kind: tokenWord, value: word}, t.kind == tokenName || !noise[word]
+	case tokenNumber:
+		f, _ := strconv.ParseFloat(t.value, 64)
+		return token{kind: tokenNumber, value: strconv.FormatFloat(f, 'g', -1, 64)}, true
+	case tokenString:
+		return token{kind: tokenString, value: t.value}, true
+	case tokenParam:
+		return token{kind: tokenParam}, true
+	}
+	return token{}, false
+}
+
 // missing compares the names and constants of a text with those of the parser's tree, and returns one that was lost.
 func missing(tokens []token, tree ast.Node) string {
 	var b strings.Builder
@@ -227,24 +246,6 @@ func missing(tokens []token, tree ast.Node) string {
 		return "what MySQL's grammar does not print"
 	}
 	count := map[token]int{}
-	content := func(t token) (token, bool) {
-		word := strings.ToLower(t.value)
-		switch t.kind {
-		case tokenWord, tokenName:
-			if population := populations[word]; population != "" {
-				word = population
-			}
-			return token{kind: tokenWord, value: word}, t.kind == tokenName || !noise[word]
-		case tokenNumber:
-			f, _ := strconv.ParseFloat(t.value, 64)
-			return token{kind: tokenNumber, value: strconv.FormatFloat(f, 'g', -1, 64)}, true
-		case tokenString:
-			return token{kind: tokenString, value: t.value}, true
-		case tokenParam:
-			return token{kind: tokenParam}, true
-		}
-		return token{}, false
-	}
 	for lex := (lexer{text: b.String(), printed: true}); ; {
 		t, refusal := lex.next()
 		if refusal != nil || t.kind == tokenEnd {

@@ -19,13 +19,17 @@ import (
 // around says of a name that is not found whether the query around has it: the sub-query is then counted for each row
 // of that query, which is no single question, and what is wrong is not the name.
 func (b *Query) around(refusal *refuse.Refusal) *refuse.Refusal {
-	if refusal != nil && refusal.ID == refuse.UnknownFunction.ID && refusal.Hint == refuse.UnknownFunction.Hint {
-		return b.otherwiseNamed(refusal)
+	if refusal == nil {
+		return nil
 	}
-	if refusal != nil && refusal.ID == semantics.UnknownColumn.ID && refusal.Hint == semantics.UnknownColumn.Hint {
+	usual := func(of *refuse.Reason) bool { return refusal.ID == of.ID && refusal.Hint == of.Hint }
+	switch {
+	case usual(refuse.UnknownFunction):
+		return b.otherwiseNamed(refusal)
+	case usual(semantics.UnknownColumn):
 		b.otherwiseNamed(refusal)
 	}
-	if refusal == nil || refusal.Position == 0 || refusal.ID != bind.UnknownAlias.ID && refusal.ID != semantics.UnknownColumn.ID {
+	if refusal.Position == 0 || refusal.ID != bind.UnknownAlias.ID && refusal.ID != semantics.UnknownColumn.ID {
 		return refusal
 	}
 	place := int32(refusal.Position - 1)

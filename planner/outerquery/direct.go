@@ -103,17 +103,15 @@ func (b *Query) needsEngine(sel *pg.SelectStmt, g *aggregate.Grouping) bool {
 		return true
 	}
 	test := func(n *pg.Node) bool {
-		if f := n.GetFuncCall(); f != nil && g == nil && ast.IsAggregate(f) {
-			return true
+		switch v := n.GetNode().(type) {
+		case *pg.Node_FuncCall:
+			return v.FuncCall.Over != nil || g == nil && ast.IsAggregate(v.FuncCall)
+		case *pg.Node_ParamRef:
+			return ast.OthersType(b.Params.TypeOf(int(v.ParamRef.Number)))
+		case *pg.Node_SubLink:
+			return v.SubLink.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !semantics.IsBareSelect(v.SubLink.Subselect.GetSelectStmt())
 		}
-		if p := n.GetParamRef(); p != nil && ast.OthersType(b.Params.TypeOf(int(p.Number))) {
-			return true
-		}
-		if s := n.GetSubLink(); s != nil {
-			return s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !semantics.IsBareSelect(s.Subselect.GetSelectStmt())
-		}
-		f := n.GetFuncCall()
-		return f != nil && f.Over != nil
+		return false
 	}
 	for _, list := range [][]*pg.Node{sel.TargetList, sel.SortClause, {sel.HavingClause, sel.LimitCount, sel.LimitOffset}} {
 		for _, n := range list {

@@ -88,7 +88,7 @@ func (w *walk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 	leaf := w.groups.plan.Leaves[g.Leaf]
 	e.rows = int64(leaf.Rows)
 	for i, c := range g.Question.Counters {
-		if len(c.Where) == 0 && c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Threshold == nil && c.Width == nil {
+		if len(c.Where) == 0 && c.CountsRows() {
 			e.error = w.groups.columnError(&leaf.Counts[i])
 		}
 	}
@@ -135,6 +135,20 @@ func (s *emptySearch) columnError(c *plans.CountColumn) int64 {
 // farSum stands for what noise makes of a sum.
 const farSum = 1 << 40
 
+// ofNobody returns what a counter of a leaf may be at a group that nobody is in.
+func (w *walk) ofNobody(g *aggregate.Grouping, at int, noise bool) (value, other int64) {
+	counter, column := g.Question.Counters[at], &w.groups.plan.Leaves[g.Leaf].Counts[at]
+	switch {
+	case counter.Width != nil && len(column.Runs) > 0:
+		value = column.Runs[0].Known
+	case noise && counter.Sum != nil: // as much of either sign: a value that depends on it is not known
+		return farSum, -farSum
+	case noise:
+		value = w.groups.columnError(column)
+	}
+	return value, value
+}
+
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
 func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.Expr {
 	if w.groups.steps++; n == nil || w.groups.steps > maxEmptySteps || g.Thresholds != nil {
@@ -151,18 +165,7 @@ func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.
 		if at < 0 || at >= before || g.Question.Counters[at].Choice != nil {
 			return nil
 		}
-		counter, value := g.Question.Counters[at], int64(0)
-		column := &w.groups.plan.Leaves[g.Leaf].Counts[at]
-		switch {
-		case counter.Width != nil && len(column.Runs) > 0:
-			value = column.Runs[0].Known
-		case noise && counter.Sum != nil: // as much of either sign: a value that depends on it is not known
-			row[c], other[c] = int64(farSum), int64(-farSum)
-			continue
-		case noise:
-			value = w.groups.columnError(column)
-		}
-		row[c], other[c] = value, value
+		row[c], other[c] = w.ofNobody(g, at, noise)
 	}
 	v, err := e.Eval(row)
 	if again, err2 := e.Eval(other); err != nil || err2 != nil || predicate.Text(again) != predicate.Text(v) {

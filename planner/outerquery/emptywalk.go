@@ -172,9 +172,19 @@ func (w *walk) windows(sel *pg.SelectStmt, at valueAt) {
 	}
 }
 
+// lastBy reports whether groups that nobody is in come last by an item that may name a column of the output.
+func lastBy(by *pg.Node, out relation, e *emptyGroups, at valueAt) bool {
+	i := shownAt(by.GetSortBy(), out)
+	if i < 0 {
+		return fromTheMost(by, e, at)
+	}
+	c := out.columns[i].empty
+	return by.GetSortBy().SortbyDir == pg.SortByDir_SORTBY_DESC && c.of != nil && isNothing(c.without, true)
+}
+
 // cut tells groups that LIMIT and OFFSET choose among, but from the most down.
 func (w *walk) cut(sel *pg.SelectStmt, out relation, at valueAt) {
-	if w.groups == nil || sel.LimitCount == nil && sel.LimitOffset == nil || ast.IsNoLimit(sel.LimitCount) && sel.LimitOffset == nil {
+	if w.groups == nil || sel.LimitOffset == nil && (sel.LimitCount == nil || ast.IsNoLimit(sel.LimitCount)) {
 		return
 	}
 	limit, refusal := w.b.Whole(sel.LimitCount, "LIMIT", -1)
@@ -185,15 +195,8 @@ func (w *walk) cut(sel *pg.SelectStmt, out relation, at valueAt) {
 		if len(out.from) == 1 && len(w.relations) == 1 && sel.LimitOffset == nil && limit >= e.rows {
 			continue
 		}
-		if len(sel.SortClause) > 0 {
-			by := sel.SortClause[0]
-			if i := shownAt(by.GetSortBy(), out); i >= 0 {
-				if c := out.columns[i].empty; by.GetSortBy().SortbyDir == pg.SortByDir_SORTBY_DESC && c.of != nil && isNothing(c.without, true) {
-					continue
-				}
-			} else if fromTheMost(by, e, at) {
-				continue
-			}
+		if len(sel.SortClause) > 0 && lastBy(sel.SortClause[0], out, e, at) {
+			continue
 		}
 		w.tell([]*emptyGroups{e})
 	}

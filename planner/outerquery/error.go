@@ -68,7 +68,7 @@ func linearIn(e *semantics.Expr, keys int) *Linear {
 		return parts[0].times(big.NewRat(-1, 1))
 	case one && strings.HasPrefix(e.Op, "cast:"):
 		return parts[0].cast(e)
-	case one && (e.Op == "round" || e.Op == "trunc" || e.Op == "floor" || e.Op == "ceil" || e.Op == "ceiling"):
+	case one && slices.Contains([]string{"round", "trunc", "floor", "ceil", "ceiling"}, e.Op):
 		return parts[0].within(0)
 	case len(parts) == 2:
 		return combinedLinear(e, parts[0], parts[1])

@@ -22,8 +22,8 @@ const maxSeriesRows = 1 << 20
 // seriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is
 // bounded by the sandbox's time and memory.
 func seriesBounded(b *aggregate.Binder, f *pg.FuncCall) *refuse.Refusal {
-	name, refusal := ast.FunctionName(f)
-	if refusal != nil || name != "generate_series" || len(f.Args) < 2 || len(f.Args) > 3 {
+	name, _ := ast.FunctionName(f)
+	if name != "generate_series" || len(f.Args) < 2 || len(f.Args) > 3 {
 		return nil
 	}
 	quiet := &semantics.Parameters{Values: b.Params.Values, Types: slices.Clone(b.Params.Types), Describing: b.Params.Describing}
@@ -32,7 +32,7 @@ func seriesBounded(b *aggregate.Binder, f *pg.FuncCall) *refuse.Refusal {
 	if refusal != nil {
 		return nil
 	}
-	span, step := new(big.Rat), big.NewRat(1, 1)
+	steps := []*big.Rat{nil, nil, big.NewRat(1, 1)}
 	for i, e := range ends {
 		for _, of := range ends[:2] {
 			typ := of.Type()
@@ -51,18 +51,11 @@ func seriesBounded(b *aggregate.Binder, f *pg.FuncCall) *refuse.Refusal {
 		if refusal != nil {
 			return nil
 		}
-		x := semantics.StepsOf(v)
-		switch {
-		case x == nil:
+		if steps[i] = semantics.StepsOf(v); steps[i] == nil {
 			return nil
-		case i == 0:
-			span.Neg(x)
-		case i == 1:
-			span.Add(span, x)
-		default:
-			step = x
 		}
 	}
+	span, step := new(big.Rat).Sub(steps[1], steps[0]), steps[2]
 	if step.Sign() == 0 || span.Sign()*step.Sign() < 0 {
 		return nil // PostgreSQL's error, or no rows
 	}

@@ -99,27 +99,26 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	if typ == policy.Bpchar || typ == ast.BpcharArray {
 		return t.char(n, typ), nil
 	}
+	untyped := typ == 0 || typ == policy.Unknown
 	null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
-	if params.Describing && (typ == 0 || typ == policy.Unknown) && n > 0 {
-		return &pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: -int32(n), Location: -1}}}, nil
-	}
 	if params.Describing {
+		if untyped && n > 0 {
+			return &pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: -int32(n), Location: -1}}}, nil
+		}
 		return ast.Cast(null, typ), nil
 	}
 	if n < 1 || n > len(params.Values) {
 		return nil, refuse.UnknownParam.At(int(p.Location), n)
 	}
 	v := params.Values[n-1]
-	if typ == 0 {
-		if typ = semantics.TypeOfValue(v); typ == policy.Unknown {
-			typ = 0
-		}
+	if given := semantics.TypeOfValue(v); typ == 0 && given != policy.Unknown {
+		typ = given
 	}
 	switch v := v.(type) {
 	case nil:
 		return ast.Cast(null, typ), nil
 	case string:
-		if set := &t.b.Context.Settings; (typ == 0 || typ == policy.Unknown) && !set.Literals.SameSettings(set.Zone, set.Form) {
+		if set := &t.b.Context.Settings; untyped && !set.Literals.SameSettings(set.Zone, set.Form) {
 			t.b.Given = append(t.b.Given, v)
 			return &pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(len(t.b.Given)), Location: -1}}}, nil
 		}

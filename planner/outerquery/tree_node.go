@@ -28,15 +28,10 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 		query, refusal := t.query(v.SelectStmt)
 		return ast.Select(query), refusal
 	}
-	if t.g != nil {
-		f, refusal := t.g.Look(n)
-		if refusal != nil {
-			return nil, refusal
-		}
-		if f != nil {
-			return t.leafColumn(f), nil
-		}
+	if column, refusal := t.ofLeaf(n); column != nil || refusal != nil {
+		return column, refusal
 	}
+	var refusal *refuse.Refusal
 	switch v := n.Node.(type) {
 	case *pg.Node_ColumnRef:
 		out, refusal := ast.Copied(n, t.node)
@@ -46,20 +41,16 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	case *pg.Node_ParamRef:
 		return t.parameter(v.ParamRef)
 	case *pg.Node_FuncCall:
-		if refusal := t.callable(v.FuncCall); refusal != nil {
-			return nil, refusal
-		}
+		refusal = t.callable(v.FuncCall)
 	case *pg.Node_TypeCast:
-		if refusal := ownType(v.TypeCast.TypeName); refusal != nil {
-			return nil, refusal
-		}
+		refusal = ownType(v.TypeCast.TypeName)
 	case *pg.Node_SubLink:
 		return t.subLink(n)
 	case *pg.Node_RangeVar:
 		return t.relation(n)
 	case *pg.Node_RangeFunction:
 		if len(v.RangeFunction.Coldeflist) > 0 {
-			return nil, refuse.Construct.At(-1, "a column definition list")
+			refusal = refuse.Construct.At(-1, "a column definition list")
 		}
 	case *pg.Node_ResTarget:
 		return t.target(n)
@@ -67,7 +58,10 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 		*pg.Node_BooleanTest, *pg.Node_CaseExpr, *pg.Node_CaseWhen, *pg.Node_CoalesceExpr, *pg.Node_MinMaxExpr, *pg.Node_CollateClause, *pg.Node_RowExpr, *pg.Node_AArrayExpr,
 		*pg.Node_AIndirection, *pg.Node_AIndices, *pg.Node_NamedArgExpr, *pg.Node_SortBy, *pg.Node_WindowDef, *pg.Node_GroupingSet, *pg.Node_GroupingFunc:
 	default:
-		return nil, refuse.Construct.At(ast.Location(n), "this construct")
+		refusal = refuse.Construct.At(ast.Location(n), "this construct")
+	}
+	if refusal != nil {
+		return nil, refusal
 	}
 	return ast.Copied(n, t.node)
 }
@@ -101,6 +95,18 @@ func (t *tree) unqualified(fields []*pg.Node) []*pg.Node {
 }
 
 // leafColumn refers to a key or count of the leaf.
+// ofLeaf returns the column of the leaf that a node stands for, or nil if there is none.
+func (t *tree) ofLeaf(n *pg.Node) (*pg.Node, *refuse.Refusal) {
+	if t.g == nil {
+		return nil, nil
+	}
+	f, refusal := t.g.Look(n)
+	if f == nil || refusal != nil {
+		return nil, refusal
+	}
+	return t.leafColumn(f), nil
+}
+
 func (t *tree) leafColumn(f *aggregate.Found) *pg.Node {
 	if f.Formula != nil {
 		return f.Formula

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // CoverHeld is cover for a release that is held. Of a cube that need not have been observed cell by cell the question
@@ -32,12 +33,13 @@ func CoverCube(s, m *linear.Query) *Reading {
 	if told := func(p *linear.Factor) bool { return p.PiecesInSQL }; !ok || s.Table != m.Table || s.Summed() != nil || slices.ContainsFunc(s.Factors, told) || slices.ContainsFunc(m.Factors, told) {
 		return nil
 	}
-	for _, c := range columns {
-		if !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return len(p.Columns) == 1 && m.Table.Columns[p.Columns[0]] == c }) {
-			return nil
-		}
-	}
 	if slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return len(p.Columns) != 1 || slices.Contains(p.Class, -1) }) {
+		return nil
+	}
+	of := func(p *linear.Factor) *policy.Column { return m.Table.Columns[p.Columns[0]] }
+	if slices.ContainsFunc(columns, func(c *policy.Column) bool {
+		return !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return of(p) == c })
+	}) {
 		return nil
 	}
 	w := newWalk(s, m)
@@ -51,7 +53,7 @@ func CoverCube(s, m *linear.Query) *Reading {
 			class[cell] = p.Class[p.PieceOf(0, w.firstAt(i, cell))]
 			first[i][class[cell]] = cell
 		}
-		if c := m.Table.Columns[p.Columns[0]]; slices.Contains(columns, c) && !refines(class, s.Distinctions(c, w.sizes[i], func(piece int) int { return w.firstAt(i, piece) })) {
+		if c := of(p); slices.Contains(columns, c) && !refines(class, s.Distinctions(c, w.sizes[i], func(piece int) int { return w.firstAt(i, piece) })) {
 			return nil
 		}
 	}

@@ -80,9 +80,7 @@ func ReadHeld(h Holding, t *policy.Table) *HeldMeasure {
 		return nil
 	}
 	s := &linear.Query{Question: &linear.Question{Table: t}, Asked: linear.Counted{}, Cells: 1}
-	if s.Filter = r.pred(); r.failed {
-		return nil
-	}
+	s.Filter = r.pred()
 	n := r.number()
 	if r.failed || n != h.Spec.Counters || !mechanisms.Is[*mechanisms.Counts](h.Spec) {
 		return nil
@@ -90,7 +88,7 @@ func ReadHeld(h Holding, t *policy.Table) *HeldMeasure {
 	for range n {
 		s.Counts = append(s.Counts, r.pred())
 	}
-	for k := r.number(); k > 0 && !r.failed; k-- {
+	for range r.number() {
 		p := r.part(n)
 		if p == nil {
 			return nil
@@ -101,7 +99,7 @@ func ReadHeld(h Holding, t *policy.Table) *HeldMeasure {
 			return nil
 		}
 	}
-	if len(r.b) == 1 && r.b[0] == 'g' {
+	if string(r.b) == "g" {
 		s.Continual, r.b = true, nil
 	}
 	s.Sums, s.Values, m.Adds = make([]*linear.Summand, n), make([]*linear.DistinctValues, n), make([]string, n)

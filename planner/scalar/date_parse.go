@@ -228,12 +228,12 @@ func (m *moment) clockToken(t policy.Type, s string) (int, error) {
 		m.clock[i] = asNumber(s[n : n+length]).value
 		parts++
 		n += length
-		if n >= len(s) || s[n] != ':' || i == 2 {
+		if !strings.HasPrefix(s[n:], ":") || i == 2 {
 			break
 		}
 		n++
 	}
-	if n < len(s) && s[n] == '.' {
+	if strings.HasPrefix(s[n:], ".") {
 		if parts < 3 {
 			return 0, errForm // minutes and seconds
 		}
@@ -241,7 +241,7 @@ func (m *moment) clockToken(t policy.Type, s string) (int, error) {
 		m.micros = fractionMicros(s[n+1 : n+1+length])
 		n += 1 + length
 	}
-	if n < len(s) && strings.IndexByte("-.:/", s[n]) >= 0 && s[n] != '-' {
+	if strings.IndexAny(s[n:], ".:/") == 0 {
 		return 0, badDate(t)
 	}
 	return n, nil

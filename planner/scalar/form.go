@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -204,10 +205,7 @@ func (f intervalFields) iso(dst []byte) []byte {
 // them.
 func (f intervalFields) standard(dst []byte) []byte {
 	all := []int64{f.year, f.month, f.day, f.hour, f.minute, f.micros}
-	below, above := false, false
-	for _, n := range all {
-		below, above = below || n < 0, above || n > 0
-	}
+	below, above := slices.Min(all) < 0, slices.Max(all) > 0
 	months, rest := f.year != 0 || f.month != 0, f.day != 0 || f.timed()
 	clock := func(hour, minute int64) {
 		dst = append(strconv.AppendInt(dst, hour, 10), ':')

@@ -98,15 +98,14 @@ func (r *read) field(p piece, text string) (int, bool) {
 		word := asciiLower(text[:length])
 		month := monthNamed(word)
 		_, twice := r.fields["MM"]
-		if month == 0 || word == "sept" || twice || name == "MON" && length != 3 || name == "MONTH" && word != monthNames[month-1] {
+		if month == 0 || twice || name == "MON" && length != 3 || name == "MONTH" && word != monthNames[month-1] {
 			return 0, false
 		}
 		r.fields["MM"] = month
 		return length, true
 	}
 	digits, known := digitsOf[name]
-	if !known || len(text) < digits || !allDigits(text[:digits]) || len(text) > digits && text[digits] >= '0' &&
-		text[digits] <= '9' && name == "US" {
+	if length := span(text, "0123456789"); !known || length < digits || name == "US" && length > digits {
 		return 0, false
 	}
 	r.fields[name] = asNumber(text[:digits]).value

@@ -140,13 +140,15 @@ func (p *parts) field(fields []string) (int, error) {
 		return 0, bad
 	}
 	unit, used := "second", 1
-	switch {
-	case len(fields) > 1 && fields[1][0] >= 'a' && fields[1][0] <= 'z':
-		unit, used = unitNamed(fields[1]), 2
-	case len(fields) > 1 && strings.Contains(fields[1], ":"):
-		unit = "day" // "1 02:03:04"
-	case len(fields) > 1:
-		return 0, bad
+	if len(fields) > 1 {
+		switch next := fields[1]; {
+		case next[0] >= 'a' && next[0] <= 'z':
+			unit, used = unitNamed(next), 2
+		case strings.Contains(next, ":"):
+			unit = "day" // "1 02:03:04"
+		default:
+			return 0, bad
+		}
 	}
 	size, known := unitSizes[unit]
 	if !known {
@@ -156,19 +158,13 @@ func (p *parts) field(fields []string) (int, error) {
 		return 0, bad
 	}
 	p.seen[unit] = true
-	n := int64(0)
-	if whole != "" {
-		var err error
-		if n, err = strconv.ParseInt(whole, 10, 64); err != nil {
-			return 0, fail(stateIntervalFields, "interval field value out of range")
-		}
+	n, err := strconv.ParseInt("0"+whole, 10, 64)
+	if err != nil {
+		return 0, fail(stateIntervalFields, "interval field value out of range")
 	}
-	part := 0.0
-	if fraction != "" {
-		var err error
-		if part, err = strconv.ParseFloat("0."+fraction, 64); err != nil {
-			return 0, bad
-		}
+	part, err := strconv.ParseFloat("0."+fraction, 64)
+	if err != nil {
+		return 0, bad
 	}
 	if negative {
 		n, part = -n, -part

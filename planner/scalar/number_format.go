@@ -259,10 +259,9 @@ func (w *numberWriter) write() error {
 			w.sign(w.inside, ',')
 		case "L": // of the locale C
 			w.out.WriteByte(' ')
-		case "MI":
-			w.sign(w.mark == '-', '-')
-		case "PL":
-			w.sign(w.mark == '+', '+')
+		case "MI", "PL":
+			mark := map[string]byte{"MI": '-', "PL": '+'}[p.word]
+			w.sign(w.mark == mark, mark)
 		case "SG":
 			w.out.WriteByte(w.mark)
 		case "RN", "rn":
@@ -271,7 +270,7 @@ func (w *numberWriter) write() error {
 			if w.roman || w.number[:1] == "#" || w.mark == '-' || w.point {
 				continue
 			}
-			if c := w.number[len(w.number)-1]; c < '0' || c > '9' {
+			if !allDigits(w.number[len(w.number)-1:]) {
 				return fail(stateText, "what is no number has no ordinal")
 			}
 			w.out.WriteString(ordinal(w.number, p.word))

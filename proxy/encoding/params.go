@@ -331,10 +331,7 @@ func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	} else {
 		digits = digits[:max(1, len(digits)+shift)]
 	}
-	n, ok := new(big.Int).SetString(string(digits), 10)
-	if !ok {
-		return nil, errBinary
-	}
+	n, _ := new(big.Int).SetString(string(digits), 10)
 	if sign == 0x4000 {
 		n.Neg(n)
 	}

@@ -178,29 +178,34 @@ func outerText(plan *plans.Plan) string {
 	return "run in the sandbox on released values; costs nothing"
 }
 
+// sourceText says where the numbers of a measure come from.
+func sourceText(m *plans.Measure) string {
+	switch alarms := m.Reads() == plans.EachQuestion; {
+	case m.Held && m.HeldID == 0:
+		return "the numbers of the keys that are found first"
+	case m.Held && alarms:
+		return "your run of alarms " + m.Name
+	case alarms:
+		return "a new run of alarms, bought by this query"
+	case m.Held:
+		return "release " + m.Name + ", which you have paid for"
+	case m.Refines():
+		return "release " + m.Name + ", which you have paid for, refined"
+	case m.Declared != nil:
+		return "release " + m.Name + ", bought by this query"
+	case mechanisms.Is[*mechanisms.Choice](m.Spec):
+		return "a fresh choice"
+	case m.Kind == "range":
+		return "a new range release, bought by this query"
+	}
+	return "a fresh count"
+}
+
 func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Query) explainedLeaf {
 	m := plan.Measures[measure]
 	e := explainedLeaf{planNode: leafNode(leaf, "Aggregate"), Name: leaf.Name, SQL: leaf.SQL, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
 	e.Relation, e.TotalCost = m.Table.Name, priced(m.Cost)
-	e.Source = "a fresh count"
-	switch alarms := m.Reads() == plans.EachQuestion; {
-	case m.Held && m.HeldID == 0:
-		e.Source = "the numbers of the keys that are found first"
-	case m.Held && alarms:
-		e.Source = "your run of alarms " + m.Name
-	case alarms:
-		e.Source = "a new run of alarms, bought by this query"
-	case m.Held:
-		e.Source = "release " + m.Name + ", which you have paid for"
-	case m.Refines():
-		e.Source = "release " + m.Name + ", which you have paid for, refined"
-	case m.Declared != nil:
-		e.Source = "release " + m.Name + ", bought by this query"
-	case mechanisms.Is[*mechanisms.Choice](m.Spec):
-		e.Source = "a fresh choice"
-	case m.Kind == "range":
-		e.Source = "a new range release, bought by this query"
-	}
+	e.Source = sourceText(m)
 	contribution := m.Contribution()
 	e.Mechanism = MechanismText(m)
 	spec := m.Paid()

@@ -138,28 +138,38 @@ func (b *buyer) await(ctx context.Context, x *execution, plan *plans.Plan, queri
 	return nil
 }
 
-// drawAll charges for the wanted measures in one step, then draws and saves each, whatever becomes of the others.
-func (b *buyer) drawAll(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
-	defer b.releases.database.recovered(ctx, &out.err)
-	request := ledger.Request{User: x.User, Dataset: x.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: x.Policy.Digest, Since: x.since}
-	held := make([]*mechanisms.Held, len(plan.Measures))
+// requested returns what is charged for the wanted measures, and what each refines.
+func (b *buyer) requested(ctx context.Context, x *execution, plan *plans.Plan, wanted []int) (
+	request ledger.Request, held []*mechanisms.Held, err error,
+) {
+	request = ledger.Request{User: x.User, Dataset: x.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: x.Policy.Digest, Since: x.since}
+	held = make([]*mechanisms.Held, len(plan.Measures))
 	for _, i := range wanted {
-		it, err := Item(plan.Measures[i]), error(nil)
-		if held[i], it.AsOf, p.err = b.releases.loadHeld(ctx, x.Session, plan.Measures[i]); p.err != nil {
-			return p
+		it := Item(plan.Measures[i])
+		if held[i], it.AsOf, err = b.releases.loadHeld(ctx, x.Session, plan.Measures[i]); err != nil {
+			return request, nil, err
 		}
 		if it.Levels, err = reuse.LevelsOf(plan.Measures[i]); err != nil {
 			b.releases.log.ErrorContext(ctx, "levels of a release were not found", "kind", plan.Measures[i].Kind, "table", plan.Measures[i].Table.Name, "error", err)
-			p.err = errInternal
-			return p
+			return request, nil, errInternal
 		}
 		if plan.Measures[i].Reads() == plans.Once {
 			it.AsOf = x.admitted.rows()
 		}
 		request.Items = append(request.Items, it)
 	}
+	return request, held, nil
+}
+
+// drawAll charges for the wanted measures in one step, then draws and saves each, whatever becomes of the others.
+func (b *buyer) drawAll(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
+	defer b.releases.database.recovered(ctx, &out.err)
+	request, held, err := b.requested(ctx, x, plan, wanted)
+	if err != nil {
+		p.err = err
+		return p
+	}
 	var outcomes []ledger.Outcome
-	var err error
 	if len(wanted) > 0 {
 		charged := spans.Begin(ctx, spans.Charge)
 		outcomes, err = b.releases.ledger.Charge(ctx, request)

@@ -75,7 +75,6 @@ func Judge(ctx context.Context, q Questions, p *policy.Policy, d *policy.Dataset
 
 // KeyFindings judges when values of units and keys are equal.
 func KeyFindings(q Questions, d *policy.Dataset, have Shape, in dialect.Dialect) (list []backend.Finding) {
-	_, copied := q.(Copies)
 	refuse := func(format string, args ...any) {
 		list = append(list, backend.Finding{Fatal: true, Text: fmt.Sprintf(format, args...)})
 	}
@@ -101,26 +100,25 @@ func KeyFindings(q Questions, d *policy.Dataset, have Shape, in dialect.Dialect)
 			}
 		}
 	}
+	return append(list, comparedFindings(q, d, have, in)...)
+}
+
+// comparedFindings judges keys that are compared with each other.
+func comparedFindings(q Questions, d *policy.Dataset, have Shape, in dialect.Dialect) (list []backend.Finding) {
+	_, copied := q.(Copies)
 	for _, pair := range ComparedKeys(d) {
-		var shapes [2]ColumnShape
-		both := true
-		for i, k := range pair {
-			var ok bool
-			shapes[i], ok = have.of(k.Table, k.Source, in)
-			both = both && ok
-		}
-		if !both {
+		a, known := have.of(pair[0].Table, pair[0].Source, in)
+		b, both := have.of(pair[1].Table, pair[1].Source, in)
+		if !known || !both {
 			continue
 		}
 		where := fmt.Sprintf("table %s, column %s (%s), and table %s, column %s (%s): ",
-			pair[0].Table.Name, pair[0].Source, shapes[0].Keyed(), pair[1].Table.Name, pair[1].Source, shapes[1].Keyed())
-		switch q.Joined(shapes[0], shapes[1]) {
-		case Coarser:
-			refuse("%s%s takes different keys of the one for equal to one of the other; give both one type and collation", where, in.Name)
-		case OfTexts:
-			if q.Class(shapes[0]) != q.Class(shapes[1]) {
-				list = append(list, backend.Finding{Fatal: copied, Text: where + "keys are compared as texts, in which equal values of these types differ; give both one type"})
-			}
+			pair[0].Table.Name, pair[0].Source, a.Keyed(), pair[1].Table.Name, pair[1].Source, b.Keyed())
+		switch joined := q.Joined(a, b); {
+		case joined == Coarser:
+			list = append(list, backend.Finding{Fatal: true, Text: where + in.Name + " takes different keys of the one for equal to one of the other; give both one type and collation"})
+		case joined == OfTexts && q.Class(a) != q.Class(b):
+			list = append(list, backend.Finding{Fatal: copied, Text: where + "keys are compared as texts, in which equal values of these types differ; give both one type"})
 		}
 	}
 	return list

@@ -51,11 +51,8 @@ func assign(s *Schema, unit Candidate) []*part {
 	return parts
 }
 
-// rest gives a role to a table whose rows do not lead to the unit.
-func (p *part) rest(parts []*part) {
-	var from []*part // private tables that lead here, at once
-	var by []reference
-	led := false // from a private or a public table, at once
+// leading returns the private tables that lead here at once, by which references; led is true of public ones too.
+func (p *part) leading(parts []*part) (from []*part, by []reference, led bool) {
 	for i, t := range p.table.from {
 		other := parts[t.at]
 		if slices.Contains(p.table.from[:i], t) {
@@ -71,6 +68,12 @@ func (p *part) rest(parts []*part) {
 			}
 		}
 	}
+	return from, by, led
+}
+
+// rest gives a role to a table whose rows do not lead to the unit.
+func (p *part) rest(parts []*part) {
+	from, by, led := p.leading(parts)
 	about, others := p.about()
 	switch {
 	case about == "" && (led && !p.single(from, by) || p.links(parts)):
