@@ -28,26 +28,8 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 	if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !aggregatesAlone(sel) || len(b.viewing) > 0 {
 		return nil, nil
 	}
-	public, alias := (*policy.Table)(nil), (*pg.Alias)(nil)
-	if len(sel.FromClause) == 1 && sel.WithClause == nil {
-		public, alias = b.publicTable(sel.FromClause[0], r.scope)
-	}
-	var table *policy.Table
-	var each *EachOf
-	var refusal *refuse.Refusal
-	if public != nil {
-		rows, refusal := tableRows(public, pos).aliased(alias)
-		if refusal != nil {
-			return nil, refusal
-		}
-		rows.scope = r.scope
-		if each = forEach(sel, rows, nil); each == nil {
-			return nil, nil
-		}
-		if table, refusal = b.addedUp(rows, each); table == nil || refusal != nil {
-			return nil, refusal
-		}
-	} else if table, each, refusal = b.groupsFirst(r, sel, pos); table == nil || refusal != nil {
+	table, each, refusal := b.groupsOfEach(r, sel, pos)
+	if table == nil || refusal != nil {
 		return nil, refusal
 	}
 	l := b.lookedUp(tableRows(table, pos), table)
@@ -84,6 +66,28 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 		return nil, semantics.ScalarRefusal(err, pos)
 	}
 	return semantics.Node(semantics.FormOther, "coalesce", c, pos, e, other), nil
+}
+
+// groupsOfEach are the groups of a sub-query, added up here or answered first; nil means it is no such sub-query.
+func (b *Binder) groupsOfEach(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Table, *EachOf, *refuse.Refusal) {
+	public, alias := (*policy.Table)(nil), (*pg.Alias)(nil)
+	if len(sel.FromClause) == 1 && sel.WithClause == nil {
+		public, alias = b.publicTable(sel.FromClause[0], r.scope)
+	}
+	if public == nil {
+		return b.groupsFirst(r, sel, pos)
+	}
+	rows, refusal := tableRows(public, pos).aliased(alias)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	rows.scope = r.scope
+	each := forEach(sel, rows, nil)
+	if each == nil {
+		return nil, nil, nil
+	}
+	table, refusal := b.addedUp(rows, each)
+	return table, each, refusal
 }
 
 // groupsFirst has the groups of a sub-query over private rows answered; nil means it is no such sub-query, or nobody
@@ -238,7 +242,7 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 	if name == "count" && f.AggStar && f.AggFilter == nil {
 		return semantics.ConstantExpr(int64(len(rows)), policy.Int8, pos), nil
 	}
-	if !slices.Contains([]string{"count", "sum", "avg", "min", "max"}, name) || len(f.Args) != 1 || f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggWithinGroup || len(f.AggOrder) > 0 {
+	if !slices.Contains([]string{"count", "sum", "avg", "min", "max"}, name) || len(f.Args) != 1 || f.Over != nil || !ast.IsPlainCall(f) {
 		return nil, NoAggregate.At(pos, name)
 	}
 	arg, refusal := l.alone().Expr(f.Args[0])
@@ -252,10 +256,22 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 		}
 		typ = semantics.AggregateType(name, typ)
 	}
-	var values []policy.Value
+	values, refusal := l.present(arg, rows)
+	if refusal != nil {
+		return nil, refusal
+	}
+	out, refusal := semantics.Aggregated(env, name, values, arg.Type(), typ, pos)
+	if refusal == nil && typ == policy.Bpchar { // min and max
+		out = arg.Worth(semantics.MustConstant(out), pos)
+	}
+	return out, refusal
+}
+
+// present are the values of an expression in some public rows, but for NULL.
+func (l *listed) present(e *semantics.Expr, rows [][]policy.Value) (values []policy.Value, refusal *refuse.Refusal) {
 	for _, row := range rows {
-		env.Work.Step(1 + lookup.WorkOf(arg))
-		v, refusal := arg.Value(row)
+		l.b.Env.Work.Step(1 + lookup.WorkOf(e))
+		v, refusal := e.Value(row)
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -263,9 +279,5 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 			values = append(values, v)
 		}
 	}
-	out, refusal := semantics.Aggregated(env, name, values, arg.Type(), typ, pos)
-	if refusal == nil && typ == policy.Bpchar { // min and max
-		out = arg.Worth(semantics.MustConstant(out), pos)
-	}
-	return out, refusal
+	return values, nil
 }

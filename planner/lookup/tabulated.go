@@ -46,28 +46,17 @@ func (x *Tabulator) Sum(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 		return e, nil
 	}
 	if len(e.Cols) > 1 {
-		args := make([]*semantics.Expr, len(e.Args))
-		descend := func() (refusal *refuse.Refusal) {
-			for i, a := range e.Args {
-				if args[i], refusal = x.Sum(a); args[i] == nil || refusal != nil {
-					args = nil
-					return refusal
-				}
-			}
-			return nil
-		}
-		switch t := (&semantics.Translator{Env: x.Env}); {
-		case len(args) == 2 && (e.Op == "+" || e.Op == "-" || e.Op == "*"):
-			if refusal := descend(); args == nil {
+		switch {
+		case len(e.Args) == 2 && semantics.SumOrProduct[e.Op], len(e.Args) == 1 && e.Op == "-":
+			args, refusal := x.sums(e.Args)
+			if args == nil {
 				return nil, refusal
 			}
-			return t.Combine(e.Op, e.Pos, args...)
-		case len(args) == 1 && (e.Op == "-" || strings.HasPrefix(e.Op, "cast:") && semantics.KeepsNumbers(e)):
-			if refusal := descend(); args == nil {
+			return (&semantics.Translator{Env: x.Env}).Combine(e.Op, e.Pos, args...)
+		case len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:") && semantics.KeepsNumbers(e):
+			args, refusal := x.sums(e.Args)
+			if args == nil {
 				return nil, refusal
-			}
-			if e.Op == "-" {
-				return t.Combine(e.Op, e.Pos, args...)
 			}
 			s, err := x.Env.Cast(args[0].Expr, e.Type(), e.Typmod())
 			if err != nil {
@@ -77,6 +66,19 @@ func (x *Tabulator) Sum(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 		}
 	}
 	return x.column(e)
+}
+
+// sums are expressions as such sums; nil means one of them is none.
+func (x *Tabulator) sums(list []*semantics.Expr) ([]*semantics.Expr, *refuse.Refusal) {
+	out := make([]*semantics.Expr, len(list))
+	for i, e := range list {
+		sum, refusal := x.Sum(e)
+		if sum == nil || refusal != nil {
+			return nil, refusal
+		}
+		out[i] = sum
+	}
+	return out, nil
 }
 
 // column gives the table a column for an expression, and returns what it is by that; nil means it cannot be listed.
@@ -125,45 +127,49 @@ func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	if values == nil || refusal != nil {
 		return nil, refusal
 	}
-	c := derived.TabulatedColumn{Type: typ}
-	places := map[string]int32{}
-	number := func(v policy.Value) (int32, bool) { return small(v, 0) }
-	switch {
-	case typ == policy.DateType:
-		number = func(v policy.Value) (int32, bool) {
-			day, ok := v.(policy.Date)
-			return int32(day), ok
-		}
-	case typ == policy.Bool:
-		number = func(v policy.Value) (int32, bool) {
-			holds, ok := v.(bool)
-			if holds {
-				return 1, ok
-			}
-			return 0, ok
-		}
-	case typ.Textual():
-		for _, v := range values {
-			if text, ok := v.(string); ok {
-				places[text] = 0
-			}
-		}
-		c.Texts = slices.Sorted(maps.Keys(places))
-		for i, text := range c.Texts {
-			places[text] = int32(i)
-		}
-		number = func(v policy.Value) (int32, bool) {
-			text, ok := v.(string)
-			return places[text], ok
-		}
-	}
-	t := x.add(e, d, values, c, number)
+	number, texts := numbering(typ, values)
+	t := x.add(e, d, values, derived.TabulatedColumn{Type: typ, Texts: texts}, number)
 	if t == nil {
 		return nil, nil
 	}
 	own := semantics.ColumnExpr(len(t.Columns)-1, typ, e.Typmod(), e.Pos)
 	x.Table, x.known["column "+e.Canon] = t, own
 	return own, nil
+}
+
+// numbering gives each value of a type a number: a text its place among those of a list, in their order.
+func numbering(typ policy.Type, list []policy.Value) (number func(policy.Value) (int32, bool), texts []string) {
+	switch {
+	case typ == policy.DateType:
+		return func(v policy.Value) (int32, bool) {
+			day, ok := v.(policy.Date)
+			return int32(day), ok
+		}, nil
+	case typ == policy.Bool:
+		return func(v policy.Value) (int32, bool) {
+			holds, ok := v.(bool)
+			if holds {
+				return 1, ok
+			}
+			return 0, ok
+		}, nil
+	case typ.Textual():
+		places := map[string]int32{}
+		for _, v := range list {
+			if text, ok := v.(string); ok {
+				places[text] = 0
+			}
+		}
+		texts = slices.Sorted(maps.Keys(places))
+		for i, text := range texts {
+			places[text] = int32(i)
+		}
+		return func(v policy.Value) (int32, bool) {
+			text, ok := v.(string)
+			return places[text], ok
+		}, texts
+	}
+	return func(v policy.Value) (int32, bool) { return small(v, 0) }, nil
 }
 
 // values are what an expression comes to on each combination of cells, in a list that has none yet; nil means it is not

@@ -34,6 +34,11 @@ func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 			return e, r
 		}
 	}
+	return t.byKind(n)
+}
+
+// byKind translates a node as what it is wherever it stands.
+func (t *Translator) byKind(n *pg.Node) (*Expr, *refuse.Refusal) {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_AConst:
 		return t.constant(v.AConst)
@@ -58,23 +63,26 @@ func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 	case *pg.Node_CoalesceExpr:
 		return t.variadic("coalesce", v.CoalesceExpr.Args, int(v.CoalesceExpr.Location))
 	case *pg.Node_MinMaxExpr:
-		name := "greatest"
-		if v.MinMaxExpr.Op == pg.MinMaxOp_IS_LEAST {
-			name = "least"
-		}
-		return t.variadic(name, v.MinMaxExpr.Args, int(v.MinMaxExpr.Location))
+		return t.variadic(ast.MinMaxName(v.MinMaxExpr), v.MinMaxExpr.Args, int(v.MinMaxExpr.Location))
 	case *pg.Node_SqlvalueFunction:
 		return t.sqlValue(v.SqlvalueFunction)
 	case *pg.Node_SubLink:
 		return t.subLink(v.SubLink)
 	case *pg.Node_CollateClause:
 		return t.collated(v.CollateClause)
-	case *pg.Node_AArrayExpr:
-		return nil, NoForm.At(int(v.AArrayExpr.Location), "an array")
-	case *pg.Node_RowExpr:
-		return nil, NoForm.At(int(v.RowExpr.Location), "a row expression")
 	}
-	return nil, NoForm.At(ast.Location(n), "this expression")
+	return nil, NoForm.At(ast.Location(n), untranslated(n))
+}
+
+// untranslated names a node of a kind that is no value of a row, for the refusal.
+func untranslated(n *pg.Node) string {
+	switch n.GetNode().(type) {
+	case *pg.Node_AArrayExpr:
+		return "an array"
+	case *pg.Node_RowExpr:
+		return "a row expression"
+	}
+	return "this expression"
 }
 
 // byBytes are the collations by which cells compare in any case, whatever the database's default is.
@@ -400,13 +408,7 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	if r != nil {
 		return nil, r
 	}
-	var s scalar.Expr
-	var err error
-	if name == "coalesce" {
-		s, err = t.Env.Coalesce(plain...)
-	} else {
-		s, err = t.Env.Call(name, plain...)
-	}
+	s, err := t.Env.Call(name, plain...)
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
 	}

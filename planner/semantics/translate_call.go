@@ -209,7 +209,5 @@ func (t *Translator) subLink(s *pg.SubLink) (*Expr, *refuse.Refusal) {
 
 // IsBareSelect tells SELECT expressions without anything else.
 func IsBareSelect(s *pg.SelectStmt) bool {
-	return s != nil && len(s.FromClause) == 0 && s.WhereClause == nil && len(s.GroupClause) == 0 && s.HavingClause == nil && len(s.ValuesLists) == 0 &&
-		s.WithClause == nil && s.Larg == nil && s.LimitCount == nil && s.LimitOffset == nil && len(s.DistinctClause) == 0 && len(s.SortClause) == 0 &&
-		s.IntoClause == nil && len(s.LockingClause) == 0 && len(s.WindowClause) == 0
+	return s != nil && len(s.FromClause)+len(s.WindowClause) == 0 && s.WhereClause == nil && ast.IsRowByRow(s)
 }
