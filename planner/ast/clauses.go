@@ -36,8 +36,13 @@ func IsRowByRow(sel *pg.SelectStmt) bool {
 	return sel.Larg == nil && clauses == 0 && sel.HavingClause == nil && sel.WithClause == nil && !IsLimited(sel) && sel.IntoClause == nil
 }
 
-// IsPlainCall reports whether a call, of a window or not, has arguments alone: no star, DISTINCT, VARIADIC, ORDER BY,
-// WITHIN GROUP or FILTER.
+// HasAggregateClause reports whether a call has what only calls of aggregates have: a star, DISTINCT, ORDER BY, WITHIN
+// GROUP or FILTER.
+func HasAggregateClause(f *pg.FuncCall) bool {
+	return f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 || f.AggFilter != nil
+}
+
+// IsPlainCall reports whether a call has nothing but arguments, each by itself.
 func IsPlainCall(f *pg.FuncCall) bool {
-	return f.AggFilter == nil && !f.AggDistinct && !f.AggStar && !f.FuncVariadic && len(f.AggOrder) == 0
+	return f.Over == nil && !f.FuncVariadic && !HasAggregateClause(f)
 }

@@ -242,7 +242,7 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 	if name == "count" && f.AggStar && f.AggFilter == nil {
 		return semantics.ConstantExpr(int64(len(rows)), policy.Int8, pos), nil
 	}
-	if !slices.Contains([]string{"count", "sum", "avg", "min", "max"}, name) || len(f.Args) != 1 || f.Over != nil || !ast.IsPlainCall(f) {
+	if !slices.Contains([]string{"count", "sum", "avg", "min", "max"}, name) || len(f.Args) != 1 || ast.HasAggregateClause(f) {
 		return nil, NoAggregate.At(pos, name)
 	}
 	arg, refusal := l.alone().Expr(f.Args[0])
@@ -250,28 +250,16 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 		return nil, refusal
 	}
 	typ := arg.Type()
-	if name == "sum" || name == "avg" {
+	if slices.Contains([]string{"sum", "avg"}, name) {
 		if !semantics.Numeric(arg) {
 			return nil, refuse.UnknownFunction.At(pos, name+"("+typ.Name()+")")
 		}
 		typ = semantics.AggregateType(name, typ)
 	}
-	values, refusal := l.present(arg, rows)
-	if refusal != nil {
-		return nil, refusal
-	}
-	out, refusal := semantics.Aggregated(env, name, values, arg.Type(), typ, pos)
-	if refusal == nil && typ == policy.Bpchar { // min and max
-		out = arg.Worth(semantics.MustConstant(out), pos)
-	}
-	return out, refusal
-}
-
-// present are the values of an expression in some public rows, but for NULL.
-func (l *listed) present(e *semantics.Expr, rows [][]policy.Value) (values []policy.Value, refusal *refuse.Refusal) {
+	var values []policy.Value
 	for _, row := range rows {
-		l.b.Env.Work.Step(1 + lookup.WorkOf(e))
-		v, refusal := e.Value(row)
+		env.Work.Step(1 + lookup.WorkOf(arg))
+		v, refusal := arg.Value(row)
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -279,5 +267,9 @@ func (l *listed) present(e *semantics.Expr, rows [][]policy.Value) (values []pol
 			values = append(values, v)
 		}
 	}
-	return values, nil
+	out, refusal := semantics.Aggregated(env, name, values, arg.Type(), typ, pos)
+	if refusal == nil && typ == policy.Bpchar { // min and max
+		out = arg.Worth(semantics.MustConstant(out), pos)
+	}
+	return out, refusal
 }

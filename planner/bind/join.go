@@ -168,18 +168,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	for _, e := range onRight {
 		out.where = append(out.where, e.Shifted(len(left.Table.Columns)))
 	}
-	if j.fromWhere {
-		return out, nil
-	}
-	translate := b.OverRows(out, "ON")
-	for _, n := range rest {
-		e, refusal := translate.Condition(n, "JOIN/ON")
-		if refusal != nil {
-			return nil, refusal
-		}
-		out.where = append(out.where, e)
-	}
-	return out, nil
+	return b.restricted(out, rest, j)
 }
 
 // unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes

@@ -94,10 +94,8 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 
 // isListing tells a SELECT from one relation that neither groups its rows nor takes some of them.
 func isListing(sel *pg.SelectStmt) bool {
-	if !takesRows(sel) || len(sel.FromClause) != 1 {
-		return false
-	}
-	return !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return ast.HasAggregate(n) || ast.HasWindow(n) })
+	return takesRows(sel) && len(sel.FromClause) == 1 &&
+		!slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return ast.HasAggregate(n) || ast.HasWindow(n) })
 }
 
 // takesRows reports whether a SELECT is one over the rows of FROM or VALUES that neither groups them nor takes some.

@@ -135,16 +135,16 @@ func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refu
 	if !j.outer {
 		out.where = append(slices.Clone(from.where), found)
 	}
-	return l.restricted(&out, rest, j)
+	return l.b.restricted(&out, rest, j)
 }
 
 // restricted are the rows for which the other conditions of ON hold.
-func (l *lookedUp) restricted(out *Rows, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
+func (b *Binder) restricted(out *Rows, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
 	if j.fromWhere {
 		return out, nil
 	}
 	for _, q := range rest {
-		e, refusal := l.b.OverRows(out, "ON").Condition(q, "JOIN/ON")
+		e, refusal := b.OverRows(out, "ON").Condition(q, "JOIN/ON")
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -173,7 +173,7 @@ func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joi
 		out.exprs = append(out.exprs, e)
 	}
 	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0, nil, always})
-	return l.restricted(&out, rest, j)
+	return l.b.restricted(&out, rest, j)
 }
 
 // lookedUp is a public table that is joined by what its columns equal.

@@ -19,7 +19,7 @@ import (
 // seriesCandidates are the values of generate_series, or of unnest of an array, under a label or the function's name;
 // nil for other functions.
 func (b *Binder) seriesCandidates(f *pg.FuncCall, label string) (*Candidates, *refuse.Refusal) {
-	if f == nil || f.Over != nil || !ast.IsPlainCall(f) {
+	if f == nil || !ast.IsPlainCall(f) {
 		return nil, nil
 	}
 	name, refusal := ast.FunctionName(f)

@@ -80,11 +80,7 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 		return nil, refusal
 	}
 	if name == "count" && !f.AggDistinct {
-		present, refusal := t.Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
-		if refusal != nil {
-			return nil, refusal
-		}
-		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, append(where, present), policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, append(where, semantics.NotNull(arg)), policy.Int8, pos)
 	}
 	if arg.Form != semantics.FormColumn {
 		return nil, unitAggregate.At(pos, name+" of an expression")
@@ -172,11 +168,7 @@ func (g *unitAggregates) sumOfConstant(arg, c, holds *semantics.Expr, where []*s
 		}
 		total = semantics.Node(semantics.FormOther, "*", s, pos, n, c)
 	}
-	present, refusal := (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
-	if refusal != nil {
-		return nil, refusal
-	}
-	some := append(slices.Clone(where), present)
+	some := append(slices.Clone(where), semantics.NotNull(arg))
 	if where, refusal := g.b.Lowered(g.source.Table, some); refusal != nil || where == nil && g.filled { // each unit has a row
 		return total, refusal
 	}

@@ -120,7 +120,7 @@ func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 		return nil, refusal
 	}
 	of, ok := windowFunctions[name]
-	if ok && (!ast.IsPlainCall(f) || len(f.Args) < of.least || len(f.Args) > of.most) {
+	if ok && (ast.HasAggregateClause(f) || len(f.Args) < of.least || len(f.Args) > of.most) {
 		return nil, windowCall.At(pos, name)
 	}
 	switch c.Kind = of.kind; c.Kind {

@@ -343,6 +343,5 @@ func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value fu
 		t, typmod := c.Shown()
 		return semantics.Node(semantics.FormOther, "listed:"+l.Table.Name+":"+l.rows.Digest+":"+c.Name, linear.OfRow{Rows: kept, At: at, Typ: t, Mod: typmod, Column: i}, l.Pos, row)
 	}
-	found, refusal = (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(row.Expr), l.Pos, row))
-	return out, value, found, refusal
+	return out, value, semantics.NotNull(row), nil
 }

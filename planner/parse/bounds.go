@@ -42,7 +42,7 @@ func (s *Statement) takeBounds(q *pg.SelectStmt) {
 		target := item.GetResTarget()
 		f := target.GetVal().GetFuncCall()
 		high, ok := boundCall(f)
-		if !ok || len(f.Args) != 1 || f.Over != nil || !ast.IsPlainCall(f) || namedBy(q.SortClause, target, column) || namedBy(q.GroupClause, target, column) {
+		if !ok || len(f.Args) != 1 || !ast.IsPlainCall(f) || namedBy(q.SortClause, target, column) || namedBy(q.GroupClause, target, column) {
 			continue
 		}
 		s.Bounds = append(s.Bounds, Bound{column, high})

@@ -69,7 +69,7 @@ func (s *Statement) takeActs(q *pg.SelectStmt) {
 	for column, item := range q.TargetList {
 		target := item.GetResTarget()
 		f := target.GetVal().GetFuncCall()
-		if f == nil || len(f.Args) != 1 || f.Over != nil || !ast.IsPlainCall(f) {
+		if f == nil || len(f.Args) != 1 || !ast.IsPlainCall(f) {
 			continue
 		}
 		name, refusal := ast.FunctionName(f)

@@ -52,7 +52,7 @@ var booleans = map[string]bool{"on": true, "true": true, "t": true, "off": false
 
 // assignmentOf reads set_config(name, value, local), and reports whether it is one whose last argument is a constant.
 func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
-	if f == nil || len(f.Args) != 3 || f.Over != nil || !ast.IsPlainCall(f) {
+	if f == nil || len(f.Args) != 3 || f.Over != nil || ast.HasAggregateClause(f) {
 		return a, nil, false
 	}
 	names := ast.Strings(f.Funcname)

@@ -251,6 +251,13 @@ func (t *Translator) Not(e *Expr) (*Expr, *refuse.Refusal) {
 	return Node(formNot, "not", s, e.Pos, e), nil
 }
 
+// NotNull is e IS NOT NULL.
+func NotNull(e *Expr) *Expr {
+	absent := Node(FormIsNull, "isnull", scalar.IsNull(e.Expr), e.Pos, e)
+	present, _ := scalar.Not(absent.Expr) // of a truth value, which always is one
+	return Node(formNot, "not", present, e.Pos, absent)
+}
+
 func (t *Translator) booleanTest(b *pg.BooleanTest) (*Expr, *refuse.Refusal) {
 	arg, r := t.Expr(b.Arg)
 	if r != nil {

@@ -24,7 +24,7 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if f.Over != nil {
 		return nil, WindowIn.At(pos, t.Place)
 	}
-	if ast.Aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
+	if ast.Aggregates[name] || ast.HasAggregateClause(f) {
 		return nil, refuse.AggregateIn.At(pos, t.Place)
 	}
 	if argument := ast.NamedArgument(f); argument != "" {
