@@ -149,10 +149,9 @@ func (p assembly) noteFew(leaf *plans.Leaf, notes *semantics.Notes) {
 
 // measure adds a measure once and returns its index.
 func (p assembly) measure(m *plans.Measure) int {
-	for i, have := range p.Measures {
-		if have == m || have.Held && m.Held && have.HeldID == m.HeldID {
-			return i
-		}
+	same := func(have *plans.Measure) bool { return have == m || have.Held && m.Held && have.HeldID == m.HeldID }
+	if at := slices.IndexFunc(p.Measures, same); at >= 0 {
+		return at
 	}
 	p.first(m)
 	p.Measures = append(p.Measures, m)

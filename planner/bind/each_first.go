@@ -62,10 +62,7 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 		return nil, refusal
 	}
 	c, err := b.Env.Coalesce(e.Expr, other.Expr)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, pos)
-	}
-	return semantics.Node(semantics.FormOther, "coalesce", c, pos, e, other), nil
+	return semantics.Made(semantics.FormOther, "coalesce", c, err, pos, e, other)
 }
 
 // groupsOfEach are the groups of a sub-query, added up here or answered first; nil means it is no such sub-query.

@@ -85,7 +85,7 @@ func (m *matcher) column(fields []string, pos int) (*semantics.Expr, *refuse.Ref
 	case missing == nil:
 		return own, nil
 	case also == nil:
-		return other.Shifted(len(m.from.Table.Columns)), nil
+		return other.Shifted(len(m.Private.Columns)), nil
 	case missing.ID == UnknownAlias.ID:
 		return nil, also
 	}

@@ -181,10 +181,7 @@ func (g *unitAggregates) sumOfConstant(arg, c, holds *semantics.Expr, where []*s
 		return nil, semantics.ScalarRefusal(err, pos)
 	}
 	s, err := g.b.Env.Case([]scalar.When{{If: any, Then: total.Expr}}, nil)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, pos)
-	}
-	return semantics.Node(semantics.FormOther, "case0", s, pos, semantics.Node(semantics.FormCompare, ">", any, pos, rows, semantics.ConstantExpr(int64(0), policy.Int4, pos)), total), nil
+	return semantics.Made(semantics.FormOther, "case0", s, err, pos, semantics.Node(semantics.FormCompare, ">", any, pos, rows, semantics.ConstantExpr(int64(0), policy.Int4, pos)), total)
 }
 
 // ofColumn binds count(DISTINCT c), sum(c), min(c) and max(c).
@@ -213,10 +210,7 @@ func (g *unitAggregates) add(a derived.UnitAggregate, where []*semantics.Expr, t
 		return e, refusal
 	}
 	s, err := g.b.Env.Cast(e.Expr, typ, -1)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, pos)
-	}
-	return semantics.Node(semantics.FormOther, "cast:"+typ.Name(), s, pos, e), nil
+	return semantics.Made(semantics.FormOther, "cast:"+typ.Name(), s, err, pos, e)
 }
 
 // AggregateName is the name of an aggregate call, which holds neither another nor a window function.

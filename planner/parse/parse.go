@@ -214,19 +214,11 @@ func explainedText(text string) string {
 
 // startsQuery tells that a token is the first one of a query; an option of EXPLAIN has none of these names.
 func startsQuery(t token, text string) bool {
-	switch strings.ToLower(text[t.from:t.to]) {
-	case "(", "select", "with", "values", "table":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"(", "select", "with", "values", "table"}, strings.ToLower(text[t.from:t.to]))
 }
 
 func isOn(value string) bool {
-	switch strings.ToLower(value) {
-	case "", "on", "true", "1":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"", "on", "true", "1"}, strings.ToLower(value))
 }
 
 func (s *Statement) set(v *pg.VariableSetStmt) {

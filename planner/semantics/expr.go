@@ -145,6 +145,14 @@ func stepsOf(op string, t policy.Type) int {
 	return 3
 }
 
+// Made is a node of which package scalar made s, or the refusal of what it found wrong with the arguments.
+func Made(f Form, op string, s scalar.Expr, err error, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return Node(f, op, s, pos, args...), nil
+}
+
 // ColumnExpr is the i-th column of the row.
 func ColumnExpr(i int, t policy.Type, typmod int32, pos int) *Expr {
 	return &Expr{Expr: scalar.Column(i, t, typmod), Form: FormColumn, Cols: []int{i}, Canon: "c" + strconv.Itoa(i), Pos: pos, Monotone: true}

@@ -60,7 +60,7 @@ func (e *Expr) order(env scalar.Env, op string) {
 	if e.within = withinOf(op, e.Args); e.Type() == policy.TimeT && (op == "+" || op == "-") {
 		e.Monotone, e.within = false, nil // past midnight a clock begins again
 	}
-	if e.Monotone && at >= 0 && !e.Args[at].isNumber() {
+	if e.Monotone && at >= 0 && IsMoment(e.Args[at].Type()) {
 		e.orderMoments(op, e.Args[at], env.Zone)
 	}
 }
@@ -112,15 +112,6 @@ func isFixed(zone *time.Location) bool {
 	}
 	_, end := time.Unix(-1<<40, 0).In(zone).ZoneBounds()
 	return end.IsZero()
-}
-
-// isNumber tells types that no clock is read for.
-func (e *Expr) isNumber() bool {
-	switch e.Type() {
-	case policy.DateType, policy.TimestampT, policy.TimestampTZ:
-		return false
-	}
-	return true
 }
 
 // sameClock tells that a comparison, a cast or COALESCE leaves its varying argument the instant, or the wall clock's

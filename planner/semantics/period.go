@@ -187,10 +187,7 @@ func (p *periods) field(e *Expr) (period int64, ok bool) {
 // fields is after how many units some fields of a time come round. Its time of the day does so with its hour.
 func (p *periods) fields(at *Expr, fields []string) (period int64, ok bool) {
 	along, ok := p.moves(at)
-	if !ok || !IsMoment(at.Type()) || len(fields) == 0 {
-		return 0, false
-	}
-	if at.Type() == policy.TimestampTZ && !p.fixed(p.box.Env.Zone, at) {
+	if !ok || !IsMoment(at.Type()) || len(fields) == 0 || at.Type() == policy.TimestampTZ && !p.fixed(p.box.Env.Zone, at) {
 		return 0, false
 	}
 	period = along

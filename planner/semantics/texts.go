@@ -130,10 +130,7 @@ func (t *Translator) coalesced(args []*Expr, of func(args []*Expr) (*Expr, *refu
 		return nil, refusal
 	}
 	s, err := t.Env.Coalesce(first.Expr, second.Expr)
-	if err != nil {
-		return nil, ScalarRefusal(err, whole.Pos)
-	}
-	return Node(FormOther, "coalesce", s, whole.Pos, first, second), nil
+	return Made(FormOther, "coalesce", s, err, whole.Pos, first, second)
 }
 
 // anyCoalesces reports whether one of some arguments may be that.

@@ -245,10 +245,7 @@ func (t *Translator) nullTest(n *pg.NullTest) (*Expr, *refuse.Refusal) {
 // Not is NOT e.
 func (t *Translator) Not(e *Expr) (*Expr, *refuse.Refusal) {
 	s, err := scalar.Not(e.Expr)
-	if err != nil {
-		return nil, ScalarRefusal(err, e.Pos)
-	}
-	return Node(formNot, "not", s, e.Pos, e), nil
+	return Made(formNot, "not", s, err, e.Pos, e)
 }
 
 // NotNull is e IS NOT NULL.
@@ -337,7 +334,7 @@ func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Exp
 	if arg.Type() == policy.TimeT || typ == policy.TimeT {
 		return e, t.dayTime(e, arg)
 	}
-	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && !arg.isNumber() && !sameClock(e, arg) {
+	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && IsMoment(arg.Type()) && !sameClock(e, arg) {
 		e.setClock(t.Env.Zone, arg)
 	}
 	return e, nil
@@ -345,11 +342,7 @@ func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Exp
 
 // ordered tells of which types a cast keeps the order.
 func ordered(t policy.Type) bool {
-	switch t {
-	case policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType, policy.DateType, policy.TimestampT, policy.TimestampTZ:
-		return true
-	}
-	return false
+	return t.Integer() || t.Floating() || t == policy.NumericType || IsMoment(t)
 }
 
 func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
@@ -477,8 +470,5 @@ func (t *Translator) Junction(f Form, pos int, parts ...*Expr) (*Expr, *refuse.R
 		join, op = scalar.Or, "or"
 	}
 	s, err := join(scalars(parts)...)
-	if err != nil {
-		return nil, ScalarRefusal(err, pos)
-	}
-	return Node(f, op, s, pos, parts...), nil
+	return Made(f, op, s, err, pos, parts...)
 }

@@ -192,10 +192,7 @@ func (t *Translator) sqlValue(f *pg.SQLValueFunction) (*Expr, *refuse.Refusal) {
 		return nil, NoForm.At(pos, "a function of the session")
 	}
 	s, err := t.Env.Cast(now.Expr, target, typmod)
-	if err != nil {
-		return nil, ScalarRefusal(err, pos)
-	}
-	return Node(FormOther, "now:"+target.Name()+":"+strconv.Itoa(int(typmod)), s, pos, now), nil
+	return Made(FormOther, "now:"+target.Name()+":"+strconv.Itoa(int(typmod)), s, err, pos, now)
 }
 
 // subLink takes (SELECT constant) for its constant; any other sub-query is not a function of one row.

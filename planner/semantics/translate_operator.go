@@ -53,10 +53,7 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		}
 		t.noteOperands("=", args)
 		s, err := t.Env.NullIf(plain[0], plain[1])
-		if err != nil {
-			return nil, ScalarRefusal(err, pos)
-		}
-		return Node(FormOther, "nullif", s, pos, args...), nil
+		return Made(FormOther, "nullif", s, err, pos, args...)
 	}
 	return nil, NoForm.At(pos, "this operation")
 }
