@@ -25,7 +25,7 @@ var answeredAs = map[pg.SubLinkType]Use{pg.SubLinkType_EXPR_SUBLINK: LookedUp, p
 	pg.SubLinkType_ANY_SUBLINK: Listed, pg.SubLinkType_ALL_SUBLINK: Listed}
 
 // asks reports whether sub-queries may be statements of their own here.
-func (b *Binder) asks() bool { return b.Inner != nil && len(b.viewing) == 0 }
+func asks(b *Binder) bool { return b.Inner != nil && len(b.viewing) == 0 }
 
 // answeredFirst translates such a sub-query; nil, nil means it is none, or nobody answers it here. What is only
 // explored asks nothing, since it may stand above the boundary, where a sub-query has leaves beside those of the
@@ -33,7 +33,7 @@ func (b *Binder) asks() bool { return b.Inner != nil && len(b.viewing) == 0 }
 func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *Rows) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	use, known := answeredAs[s.SubLinkType]
-	if !known || !b.asks() || sel == nil || use == LookedUp && semantics.IsBareSelect(sel) || readsAround(sel, around) {
+	if !known || !asks(b) || sel == nil || use == LookedUp && semantics.IsBareSelect(sel) || readsAround(sel, around) {
 		return nil, nil
 	}
 	alone, refusal := b.alone(sel, around.scope, pos)
@@ -82,7 +82,7 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Alias, *refuse.Refusal) {
 	pos := ast.Location(n)
 	sel, alias, names, within := queryIn(n, scope)
-	if sel == nil || alias == nil || !b.asks() {
+	if sel == nil || alias == nil || !asks(b) {
 		return nil, nil, nil
 	}
 	alone, refusal := b.alone(sel, within, pos)

@@ -28,7 +28,7 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 	if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !aggregatesAlone(sel) || len(b.viewing) > 0 {
 		return nil, nil
 	}
-	table, each, refusal := b.groupsOfEach(r, sel, pos)
+	table, each, refusal := r.groupsOfEach(b, sel, pos)
 	if table == nil || refusal != nil {
 		return nil, refusal
 	}
@@ -66,7 +66,7 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 }
 
 // groupsOfEach are the groups of a sub-query, added up here or answered first; nil means it is no such sub-query.
-func (b *Binder) groupsOfEach(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Table, *EachOf, *refuse.Refusal) {
+func (r *Rows) groupsOfEach(b *Binder, sel *pg.SelectStmt, pos int) (*policy.Table, *EachOf, *refuse.Refusal) {
 	public, alias := (*policy.Table)(nil), (*pg.Alias)(nil)
 	if len(sel.FromClause) == 1 && sel.WithClause == nil {
 		public, alias = b.publicTable(sel.FromClause[0], r.scope)

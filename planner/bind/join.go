@@ -151,7 +151,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	for _, e := range onRight {
 		out.where = append(out.where, e.Shifted(len(left.Table.Columns)))
 	}
-	return b.restricted(out, rest, j)
+	return out.restricted(b, rest, j)
 }
 
 // unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes

@@ -27,7 +27,7 @@ import (
 // setRows are the private rows of a set operation. It returns nil if none of its branches passes such rows on, or if
 // each branch is grouped by what it shows. Each branch is bound once: branches stand in one another.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
-	branches, refusal := b.branches(sel, sel, scope)
+	branches, refusal := branchesOf(b, sel, sel, scope)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -48,18 +48,18 @@ func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refus
 	return nil, nil
 }
 
-// branches are what the branches of a set operation pass on, nil of one without private rows. Those of a UNION ALL that
-// is a branch of another are branches of that.
-func (b *Binder) branches(whole, part *pg.SelectStmt, scope *Scope) ([]*Rows, *refuse.Refusal) {
+// branchesOf are what the branches of a set operation pass on, nil of one without private rows. Those of a UNION ALL
+// that is a branch of another are branches of that.
+func branchesOf(b *Binder, whole, part *pg.SelectStmt, scope *Scope) ([]*Rows, *refuse.Refusal) {
 	if part != whole && (whole.Op != pg.SetOperation_SETOP_UNION || !whole.All || UnionAll(part) == nil) {
 		r, refusal := b.selectRows(part, scope)
 		return []*Rows{r}, refusal
 	}
-	left, refusal := b.branches(whole, part.Larg, scope)
+	left, refusal := branchesOf(b, whole, part.Larg, scope)
 	if refusal != nil {
 		return nil, refusal
 	}
-	right, refusal := b.branches(whole, part.Rarg, scope)
+	right, refusal := branchesOf(b, whole, part.Rarg, scope)
 	return append(left, right...), refusal
 }
 
