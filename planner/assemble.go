@@ -33,8 +33,8 @@ func (p assembly) addLeaves(c chosenPaths, notes *semantics.Notes) {
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
 func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, notes *semantics.Notes) {
 	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: lp.SQL}
+	leaf.Found = slices.ContainsFunc(lp.Keys, func(e *semantics.Expr) bool { return semantics.Closed(lp.Table, e) != nil })
 	for k, e := range lp.Keys {
-		leaf.Found = leaf.Found || semantics.Closed(lp.Table, e) != nil
 		t, typmod := e.Type(), e.Typmod()
 		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: t, Typmod: typmod})
 	}
@@ -149,10 +149,9 @@ func (p assembly) noteFew(leaf *plans.Leaf, notes *semantics.Notes) {
 
 // measure adds a measure once and returns its index.
 func (p assembly) measure(m *plans.Measure) int {
-	for i, have := range p.Measures {
-		if have == m || have.Held && m.Held && have.HeldID == m.HeldID {
-			return i
-		}
+	same := func(have *plans.Measure) bool { return have == m || have.Held && m.Held && have.HeldID == m.HeldID }
+	if at := slices.IndexFunc(p.Measures, same); at >= 0 {
+		return at
 	}
 	p.first(m)
 	p.Measures = append(p.Measures, m)

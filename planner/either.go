@@ -30,7 +30,7 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	}
 	c.Priced = privacy.Pure
 	pure, refusal := planWithin(s, params, c, 0)
-	if refusal == nil && (pure.Cost.IsZero() || beginsFree(pure)) {
+	if refusal == nil && beginsFree(pure) {
 		return pure, nil
 	}
 	c.Priced = privacy.ZCDP
@@ -38,15 +38,18 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	switch {
 	case other != nil:
 		return pure, refusal
-	case refusal != nil || concentrated.Cost.IsZero() || beginsFree(concentrated):
+	case refusal != nil || beginsFree(concentrated):
 		return concentrated, nil
 	}
 	// A declared release is bought once for all that it answers from then on.
-	switch some, others := declares(pure), declares(concentrated); {
-	case some && !others && c.Holds(pure.Charge()):
-		return pure, nil
-	case others && !some && c.Holds(concentrated.Charge()):
-		return concentrated, nil
+	if some := declares(pure); some != declares(concentrated) {
+		only := concentrated
+		if some {
+			only = pure
+		}
+		if c.Holds(only.Charge()) {
+			return only, nil
+		}
 	}
 	times := 1.
 	if c.Settings.MaxError == 0 { // else both are as exact as asked
@@ -61,9 +64,12 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	return plan, nil
 }
 
-// beginsFree reports whether all that is answered first of a plan is held: what is left of it to buy is known, and
-// compared, once it is answered.
+// beginsFree reports whether a plan costs nothing, or all that is answered first of it is held: what is left of it to
+// buy is known, and compared, once it is answered.
 func beginsFree(p *plans.Plan) bool {
+	if p.Cost.IsZero() {
+		return true
+	}
 	first := p.Inmost()
 	dear := func(in *plans.Inner) bool { return !in.Plan.Cost.IsZero() }
 	return slices.ContainsFunc(first, func(in *plans.Inner) bool { return in.Plan.Private() }) && !slices.ContainsFunc(first, dear)

@@ -58,7 +58,7 @@ func (p assembly) runOff(leaf *plans.Leaf, terms []outerquery.WeighedCount, r in
 		if run.Measure < 0 && run.Selected == nil && run.Mix == nil { // a public fact
 			continue
 		}
-		if run.Mix != nil || run.Selected != nil || run.Threshold != nil || len(run.Spans) != len(first.Spans) || mechanisms.Is[*mechanisms.Online](p.Measures[run.Measure].Spec) {
+		if !run.IsSum() || len(run.Spans) != len(first.Spans) || mechanisms.Is[*mechanisms.Online](p.Measures[run.Measure].Spec) {
 			return 0, false
 		}
 		spec := p.Measures[run.Measure].Spec
@@ -76,17 +76,22 @@ func (p assembly) runOff(leaf *plans.Leaf, terms []outerquery.WeighedCount, r in
 			}
 		}
 	}
-	var mixed [][]mechanisms.Weighted
-	for _, of := range parts {
-		sum, known := addedUp(of)
+	sums, known := sumsOf(parts)
+	return mechanisms.WidestMixed(sums, p.Confidence).HalfWidth, known
+}
+
+// sumsOf are rows, each as what is added up of it, without those that nothing is added up of.
+func sumsOf(rows [][]observed) (sums [][]mechanisms.Weighted, known bool) {
+	for _, row := range rows {
+		sum, known := addedUp(row)
 		if !known {
-			return 0, false
+			return nil, false
 		}
 		if len(sum) > 0 {
-			mixed = append(mixed, sum)
+			sums = append(sums, sum)
 		}
 	}
-	return mechanisms.WidestMixed(mixed, p.Confidence).HalfWidth, true
+	return sums, true
 }
 
 // observed is a part of a sum with the measure whose release it is of.

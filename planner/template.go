@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -85,13 +87,12 @@ func numbered(sql string, l *parse.Lifted) string {
 // TemplateOf returns the template of a plan that Build made of a statement with these parameters in this context; nil:
 // it has none.
 func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse.Context) *Template {
-	if !p.Timeless() || !p.Cost.IsZero() || p.Outer.Direct == nil || c.Holdings == nil || c.Settings.MaxError != 0 || c.Alternatives || s.Translation() != "" ||
-		len(p.Measures) != 1 || len(p.Finds)+len(p.Inner)+len(c.Answers)+len(p.Alternatives)+len(p.Probed) > 0 || !readAlone(p.Measures[0], c.Holdings) {
+	if c.Holdings == nil || c.Settings.MaxError != 0 || c.Alternatives || len(c.Answers) > 0 || s.Translation() != "" || !readsOne(p, c.Holdings) {
 		return nil
 	}
 	m := p.Measures[0]
 	run := soleRun(p)
-	if run == nil || len(m.Grain) != 1 || m.Cuts != nil || m.Spec.Cells != m.Grain[0].Domain.Size() {
+	if run == nil || m.Cuts != nil || m.Spec.Cells != m.Grain[0].Domain.Size() {
 		return nil
 	}
 	lifted := parse.Lift(s, params)
@@ -118,6 +119,13 @@ func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse
 	return t
 }
 
+// readsOne reports whether a plan reads one release of one column without buying anything, which is all that is held
+// over its table and stays as it is, as do the values of its expressions.
+func readsOne(p *plans.Plan, held reuse.Holdings) bool {
+	return p.Timeless() && p.Cost.IsZero() && p.Outer.Direct != nil && len(p.Measures) == 1 && len(p.Measures[0].Grain) == 1 &&
+		len(p.Finds)+len(p.Inner)+len(p.Alternatives)+len(p.Probed) == 0 && readAlone(p.Measures[0], held)
+}
+
 // readAlone reports whether a measure is a release that is all that is held over its table, and stays as it is.
 func readAlone(m *plans.Measure, held reuse.Holdings) bool {
 	if !m.Held || m.Continual != nil || m.Window != nil || m.Open != nil || m.Kind != "range" || m.Declared != nil && m.Declared.Refresh > 0 || !mechanisms.Is[*mechanisms.Counts](m.Spec) {
@@ -141,7 +149,7 @@ func soleRun(p *plans.Plan) *plans.Run {
 		return nil
 	}
 	run := &leaf.Counts[0].Runs[0]
-	if run.Measure != 0 || run.Threshold != nil || run.Mix != nil || run.Selected != nil || run.Most != 0 || len(run.Spans) != 1 {
+	if run.Measure != 0 || !run.IsSum() || run.Most != 0 || len(run.Spans) != 1 {
 		return nil
 	}
 	return run
@@ -217,22 +225,18 @@ var rangedTypes = []policy.Type{policy.Int2, policy.Int4, policy.Int8, policy.Nu
 func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column, lifted *parse.Lifted) (r rangeEnds, ok bool) {
 	d := column.Domain
 	switch {
-	case s == nil || d == nil || !d.Ordered() || d.Ladder != nil || !slices.Contains(rangedTypes, column.Type):
+	case len(s.GetTargetList()) != 1 || len(s.FromClause) != 1 || s.WhereClause == nil || len(s.WindowClause) > 0 || !ast.IsRowByRow(s):
 		return r, false
-	case len(s.TargetList) != 1 || len(s.FromClause) != 1 || s.WhereClause == nil || s.WithClause != nil || s.HavingClause != nil || s.LimitCount != nil || s.LimitOffset != nil || s.IntoClause != nil ||
-		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause)+len(s.ValuesLists) > 0 || s.Op != pg.SetOperation_SETOP_NONE:
+	case d == nil || !d.Ordered() || d.Ladder != nil || !slices.Contains(rangedTypes, column.Type):
 		return r, false
 	}
 	from, call := s.FromClause[0].GetRangeVar(), s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
 	if from == nil || from.Relname != table.Name || !isCountOfRows(call) {
 		return r, false
 	}
-	names := []string{column.Name, from.Relname}
-	if from.Alias != nil {
-		names[1] = from.Alias.Aliasname
-	}
+	names := []string{column.Name, cmp.Or(from.Alias.GetAliasname(), from.Relname)}
 	r = rangeEnds{lifted: lifted, domain: d, low: -1, high: -1}
-	ok = (from.Alias == nil || len(from.Alias.Colnames) == 0) && r.read(s.WhereClause, names) && r.params > 0 && max(r.low, r.high) < r.params
+	ok = len(from.Alias.GetColnames()) == 0 && r.read(s.WhereClause, names) && r.params > 0 && max(r.low, r.high) < r.params
 	r.lifted = nil
 	return r, ok
 }

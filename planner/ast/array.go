@@ -56,40 +56,40 @@ func SplitArray(text string) ([]policy.Value, bool) {
 		return out, true
 	}
 	for {
-		text = strings.TrimLeft(text, " \t\n")
-		var b strings.Builder
-		quoted := strings.HasPrefix(text, `"`)
-		if quoted {
-			text = text[1:]
-		}
-		closed := !quoted
-		for len(text) > 0 && !(quoted && text[0] == '"') && !(!quoted && text[0] == ',') {
-			if text[0] == '\\' && len(text) > 1 {
-				text = text[1:]
-			} else if !quoted && strings.IndexByte(`{}"`, text[0]) >= 0 {
-				return nil, false
-			}
-			b.WriteByte(text[0])
-			text = text[1:]
-		}
-		if quoted && len(text) > 0 {
-			closed, text = true, strings.TrimLeft(text[1:], " \t\n")
-		}
-		if item := b.String(); quoted {
-			out = append(out, item)
-		} else if item = strings.TrimSpace(item); strings.EqualFold(item, "null") {
-			out = append(out, nil)
-		} else if item == "" {
-			return nil, false
-		} else {
-			out = append(out, item)
-		}
-		if !closed || text != "" && text[0] != ',' {
+		item, rest, ok := arrayItem(strings.TrimLeft(text, " \t\n"))
+		if !ok || rest != "" && rest[0] != ',' {
 			return nil, false
 		}
-		if text == "" {
+		if out = append(out, item); rest == "" {
 			return out, true
 		}
+		text = rest[1:]
+	}
+}
+
+// arrayItem reads the item that a text begins with, and returns what stands behind it.
+func arrayItem(text string) (item policy.Value, rest string, ok bool) {
+	var b strings.Builder
+	quoted := strings.HasPrefix(text, `"`)
+	if quoted {
 		text = text[1:]
 	}
+	for len(text) > 0 && !(quoted && text[0] == '"') && !(!quoted && text[0] == ',') {
+		if text[0] == '\\' && len(text) > 1 {
+			text = text[1:]
+		} else if !quoted && strings.IndexByte(`{}"`, text[0]) >= 0 {
+			return nil, "", false
+		}
+		b.WriteByte(text[0])
+		text = text[1:]
+	}
+	if quoted {
+		behind, closed := strings.CutPrefix(text, `"`)
+		return b.String(), strings.TrimLeft(behind, " \t\n"), closed
+	}
+	plain := strings.TrimSpace(b.String())
+	if strings.EqualFold(plain, "null") {
+		return nil, text, true
+	}
+	return plain, text, plain != ""
 }

@@ -25,3 +25,24 @@ func IsZero(n *pg.Node) bool {
 }
 
 func IsNoLimit(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
+
+// IsLimited reports whether a SELECT has LIMIT or OFFSET.
+func IsLimited(sel *pg.SelectStmt) bool { return sel.LimitCount != nil || sel.LimitOffset != nil }
+
+// IsRowByRow reports whether each column of a SELECT is an expression over a row of FROM, if there is one, but for
+// aggregates and windows.
+func IsRowByRow(sel *pg.SelectStmt) bool {
+	clauses := len(sel.ValuesLists) + len(sel.GroupClause) + len(sel.SortClause) + len(sel.DistinctClause) + len(sel.LockingClause)
+	return sel.Larg == nil && clauses == 0 && sel.HavingClause == nil && sel.WithClause == nil && !IsLimited(sel) && sel.IntoClause == nil
+}
+
+// HasAggregateClause reports whether a call has what only calls of aggregates have: a star, DISTINCT, ORDER BY, WITHIN
+// GROUP or FILTER.
+func HasAggregateClause(f *pg.FuncCall) bool {
+	return f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 || f.AggFilter != nil
+}
+
+// IsPlainCall reports whether a call has nothing but arguments, each by itself.
+func IsPlainCall(f *pg.FuncCall) bool {
+	return f.Over == nil && !f.FuncVariadic && !HasAggregateClause(f)
+}

@@ -14,6 +14,9 @@ const Unnamed = "?column?"
 // "" for none. A sub-query's column has a name in any case, so that SELECT (SELECT 1)::int is named ?column?, and
 // SELECT 1::int is int4.
 func ColumnName(n *pg.Node) (name string, sure int) {
+	if name = keywordOf(n); name != "" {
+		return name, 2
+	}
 	switch v := n.GetNode().(type) {
 	case *pg.Node_ColumnRef:
 		return named(v.ColumnRef.GetFields())
@@ -24,10 +27,6 @@ func ColumnName(n *pg.Node) (name string, sure int) {
 		return ColumnName(v.AIndirection.GetArg())
 	case *pg.Node_FuncCall:
 		return named(v.FuncCall.GetFuncname())
-	case *pg.Node_AExpr:
-		if v.AExpr.GetKind() == pg.A_Expr_Kind_AEXPR_NULLIF {
-			return "nullif", 2
-		}
 	case *pg.Node_TypeCast:
 		if name, sure = ColumnName(v.TypeCast.GetArg()); sure > 1 {
 			return name, sure
@@ -37,8 +36,6 @@ func ColumnName(n *pg.Node) (name string, sure int) {
 		}
 	case *pg.Node_CollateClause:
 		return ColumnName(v.CollateClause.GetArg())
-	case *pg.Node_GroupingFunc:
-		return "grouping", 2
 	case *pg.Node_SubLink:
 		return subLinkName(v.SubLink)
 	case *pg.Node_CaseExpr:
@@ -46,21 +43,32 @@ func ColumnName(n *pg.Node) (name string, sure int) {
 			return name, sure
 		}
 		return "case", 1
-	case *pg.Node_AArrayExpr:
-		return "array", 2
-	case *pg.Node_RowExpr:
-		return "row", 2
-	case *pg.Node_CoalesceExpr:
-		return "coalesce", 2
-	case *pg.Node_MinMaxExpr:
-		if v.MinMaxExpr.GetOp() == pg.MinMaxOp_IS_LEAST {
-			return "least", 2
-		}
-		return "greatest", 2
-	case *pg.Node_SqlvalueFunction:
-		return SQLValueName(v.SqlvalueFunction.GetOp()), 2
 	}
 	return "", 0
+}
+
+// keywordOf is the word that begins an expression which has a syntax of its own, such as COALESCE (a, b) or
+// CURRENT_DATE, in lower case. It is empty for other expressions.
+func keywordOf(n *pg.Node) string {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_AExpr:
+		if v.AExpr.GetKind() == pg.A_Expr_Kind_AEXPR_NULLIF {
+			return "nullif"
+		}
+	case *pg.Node_GroupingFunc:
+		return "grouping"
+	case *pg.Node_AArrayExpr:
+		return "array"
+	case *pg.Node_RowExpr:
+		return "row"
+	case *pg.Node_CoalesceExpr:
+		return "coalesce"
+	case *pg.Node_MinMaxExpr:
+		return MinMaxName(v.MinMaxExpr)
+	case *pg.Node_SqlvalueFunction:
+		return SQLValueName(v.SqlvalueFunction.GetOp())
+	}
+	return ""
 }
 
 // subLinkName is the name of a sub-query's only column: of a set operation that of its first SELECT.
@@ -98,6 +106,11 @@ func named(list []*pg.Node) (string, int) {
 // SQLValueName is the keyword of a function without parentheses, such as current_time.
 func SQLValueName(op pg.SQLValueFunctionOp) string {
 	return strings.TrimSuffix(strings.ToLower(strings.TrimPrefix(op.String(), "SVFOP_")), "_n")
+}
+
+// MinMaxName is the keyword of GREATEST or LEAST, in lower case.
+func MinMaxName(e *pg.MinMaxExpr) string {
+	return strings.ToLower(strings.TrimPrefix(e.GetOp().String(), "IS_"))
 }
 
 // Label is the name that PostgreSQL gives an output column.

@@ -20,20 +20,20 @@ import (
 // the condition is income > 31207.4 once the average is known. Until then something of its type stands there
 // (Answer.Standing).
 
+// answeredAs is what is done with the rows of a sub-query, by its form.
+var answeredAs = map[pg.SubLinkType]Use{pg.SubLinkType_EXPR_SUBLINK: LookedUp, pg.SubLinkType_EXISTS_SUBLINK: Listed,
+	pg.SubLinkType_ANY_SUBLINK: Listed, pg.SubLinkType_ALL_SUBLINK: Listed}
+
+// asks reports whether sub-queries may be statements of their own here.
+func asks(b *Binder) bool { return b.Inner != nil && len(b.viewing) == 0 }
+
 // answeredFirst translates such a sub-query; nil, nil means it is none, or nobody answers it here. What is only
 // explored asks nothing, since it may stand above the boundary, where a sub-query has leaves beside those of the
 // statement.
 func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *Rows) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
-	if b.Inner == nil || len(b.viewing) > 0 || sel == nil || s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && semantics.IsBareSelect(sel) {
-		return nil, nil
-	}
-	switch s.SubLinkType {
-	case pg.SubLinkType_EXPR_SUBLINK, pg.SubLinkType_EXISTS_SUBLINK, pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
-	default:
-		return nil, nil
-	}
-	if readsAround(sel, around) {
+	use, known := answeredAs[s.SubLinkType]
+	if !known || !asks(b) || sel == nil || use == LookedUp && semantics.IsBareSelect(sel) || readsAround(sel, around) {
 		return nil, nil
 	}
 	alone, refusal := b.alone(sel, around.scope, pos)
@@ -45,10 +45,6 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 		if subject, refusal = t.Expr(s.Testexpr); refusal != nil {
 			return nil, refusal
 		}
-	}
-	use := Listed
-	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
-		use = LookedUp
 	}
 	a, refusal := b.Inner(alone, b.use(use))
 	if refusal != nil {
@@ -72,7 +68,7 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	for _, row := range a.Rows {
 		list = append(list, awaited(semantics.ValueExpr(row[0], only.Type, only.Typmod, pos)))
 	}
-	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
+	if use == LookedUp {
 		return oneOf(list, awaited(semantics.ValueExpr(nil, only.Type, only.Typmod, pos)))
 	}
 	return b.comparedWithEach(s, t, subject, list)
@@ -84,25 +80,12 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 //
 //	SELECT day, kind, count(*) FROM visits JOIN (SELECT kind AS k, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 5) top ON kind = k GROUP BY 1, 2
 func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Alias, *refuse.Refusal) {
-	var sel *pg.SelectStmt
-	var alias *pg.Alias
-	var names []string
 	pos := ast.Location(n)
-	if s := n.GetRangeSubselect(); s != nil && !s.Lateral {
-		sel, alias = s.Subquery.GetSelectStmt(), s.Alias
-	} else if v := n.GetRangeVar(); v != nil && v.Schemaname == "" {
-		if s := scope.Find(v.Relname); s != nil && s.query != nil && !s.recursive {
-			cte := s.query.GetCommonTableExpr()
-			sel, alias, names, scope = cte.Ctequery.GetSelectStmt(), v.Alias, ast.Strings(cte.Aliascolnames), s.next
-			if alias == nil {
-				alias = &pg.Alias{Aliasname: v.Relname}
-			}
-		}
-	}
-	if sel == nil || alias == nil || b.Inner == nil || len(b.viewing) > 0 {
+	sel, alias, names, within := queryIn(n, scope)
+	if sel == nil || alias == nil || !asks(b) {
 		return nil, nil, nil
 	}
-	alone, refusal := b.alone(sel, scope, pos)
+	alone, refusal := b.alone(sel, within, pos)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
@@ -123,6 +106,27 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 		}
 	}
 	return t, alias, nil
+}
+
+// queryIn is the sub-query, or the WITH query, that an item of FROM is, with its alias, the names that WITH gives its
+// columns, and what is in sight of it; nil of other items.
+func queryIn(n *pg.Node, scope *Scope) (sel *pg.SelectStmt, alias *pg.Alias, names []string, within *Scope) {
+	if s := n.GetRangeSubselect(); s != nil && !s.Lateral {
+		return s.Subquery.GetSelectStmt(), s.Alias, nil, scope
+	}
+	v := n.GetRangeVar()
+	if v == nil || v.Schemaname != "" {
+		return nil, nil, nil, scope
+	}
+	s := scope.Find(v.Relname)
+	if s == nil || s.query == nil || s.recursive {
+		return nil, nil, nil, scope
+	}
+	cte := s.query.GetCommonTableExpr()
+	if alias = v.Alias; alias == nil {
+		alias = &pg.Alias{Aliasname: v.Relname}
+	}
+	return cte.Ctequery.GetSelectStmt(), alias, ast.Strings(cte.Aliascolnames), s.next
 }
 
 // readsAround reports whether a sub-query names a relation of the rows around it, and none of its own by that name.

@@ -243,15 +243,8 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 
 // IsGrouped tells a SELECT whose rows are groups.
 func IsGrouped(sel *pg.SelectStmt) bool {
-	if len(sel.GroupClause) > 0 || sel.HavingClause != nil || IsDistinct(sel) {
-		return true
-	}
-	for _, t := range append(append([]*pg.Node{}, sel.TargetList...), sel.SortClause...) {
-		if ast.HasAggregate(t) {
-			return true
-		}
-	}
-	return false
+	return len(sel.GroupClause) > 0 || sel.HavingClause != nil || IsDistinct(sel) ||
+		slices.ContainsFunc(sel.TargetList, ast.HasAggregate) || slices.ContainsFunc(sel.SortClause, ast.HasAggregate)
 }
 
 // IsDistinct tells SELECT DISTINCT, IsDistinctOn SELECT DISTINCT ON.

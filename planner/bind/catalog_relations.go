@@ -42,18 +42,25 @@ func (b *Binder) Resolve(v *pg.RangeVar) (private *policy.Table, other plans.Rel
 		}
 	}
 	if refusal = unknownTable.At(pos, v.Relname); d != nil {
-		names := make([]string, len(d.Tables))
-		for i, t := range d.Tables {
-			names[i] = t.Name
-		}
-		if near := refuse.Nearest(v.Relname, names); near != "" {
-			if t := d.Table("", near); t != nil && !slices.Contains(path, t.Schema) {
-				near = t.Schema + "." + near
-			}
+		if near := nearestTable(d, v.Relname, path); near != "" {
 			refusal.Hint = `Perhaps you meant "` + near + `".`
 		}
 	}
 	return nil, other, refusal
+}
+
+// nearestTable is the table of a name that is spelled much like another, or empty. It has its schema where no path leads
+// to that.
+func nearestTable(d *policy.Dataset, name string, path []string) string {
+	names := make([]string, len(d.Tables))
+	for i, t := range d.Tables {
+		names[i] = t.Name
+	}
+	near := refuse.Nearest(name, names)
+	if t := d.Table("", near); near != "" && t != nil && !slices.Contains(path, t.Schema) {
+		return t.Schema + "." + near
+	}
+	return near
 }
 
 func (b *Binder) resolveIn(schema, name string, pos int) (*policy.Table, plans.Relation, *refuse.Refusal) {

@@ -28,26 +28,8 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 	if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !aggregatesAlone(sel) || len(b.viewing) > 0 {
 		return nil, nil
 	}
-	public, alias := (*policy.Table)(nil), (*pg.Alias)(nil)
-	if len(sel.FromClause) == 1 && sel.WithClause == nil {
-		public, alias = b.publicTable(sel.FromClause[0], r.scope)
-	}
-	var table *policy.Table
-	var each *EachOf
-	var refusal *refuse.Refusal
-	if public != nil {
-		rows, refusal := tableRows(public, pos).aliased(alias)
-		if refusal != nil {
-			return nil, refusal
-		}
-		rows.scope = r.scope
-		if each = forEach(sel, rows, nil); each == nil {
-			return nil, nil
-		}
-		if table, refusal = b.addedUp(rows, each); table == nil || refusal != nil {
-			return nil, refusal
-		}
-	} else if table, each, refusal = b.groupsFirst(r, sel, pos); table == nil || refusal != nil {
+	table, each, refusal := r.groupsOfEach(b, sel, pos)
+	if table == nil || refusal != nil {
 		return nil, refusal
 	}
 	l := b.lookedUp(tableRows(table, pos), table)
@@ -80,10 +62,29 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 		return nil, refusal
 	}
 	c, err := b.Env.Coalesce(e.Expr, other.Expr)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, pos)
+	return semantics.Made(semantics.FormOther, "coalesce", c, err, pos, e, other)
+}
+
+// groupsOfEach are the groups of a sub-query, added up here or answered first; nil means it is no such sub-query.
+func (r *Rows) groupsOfEach(b *Binder, sel *pg.SelectStmt, pos int) (*policy.Table, *EachOf, *refuse.Refusal) {
+	public, alias := (*policy.Table)(nil), (*pg.Alias)(nil)
+	if len(sel.FromClause) == 1 && sel.WithClause == nil {
+		public, alias = b.publicTable(sel.FromClause[0], r.scope)
 	}
-	return semantics.Node(semantics.FormOther, "coalesce", c, pos, e, other), nil
+	if public == nil {
+		return b.groupsFirst(r, sel, pos)
+	}
+	rows, refusal := tableRows(public, pos).aliased(alias)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	rows.scope = r.scope
+	each := forEach(sel, rows, nil)
+	if each == nil {
+		return nil, nil, nil
+	}
+	table, refusal := b.addedUp(rows, each)
+	return table, each, refusal
 }
 
 // groupsFirst has the groups of a sub-query over private rows answered; nil means it is no such sub-query, or nobody
@@ -238,7 +239,7 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 	if name == "count" && f.AggStar && f.AggFilter == nil {
 		return semantics.ConstantExpr(int64(len(rows)), policy.Int8, pos), nil
 	}
-	if !slices.Contains([]string{"count", "sum", "avg", "min", "max"}, name) || len(f.Args) != 1 || f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggWithinGroup || len(f.AggOrder) > 0 {
+	if !slices.Contains([]string{"count", "sum", "avg", "min", "max"}, name) || len(f.Args) != 1 || ast.HasAggregateClause(f) {
 		return nil, NoAggregate.At(pos, name)
 	}
 	arg, refusal := l.alone().Expr(f.Args[0])
@@ -246,7 +247,7 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 		return nil, refusal
 	}
 	typ := arg.Type()
-	if name == "sum" || name == "avg" {
+	if slices.Contains([]string{"sum", "avg"}, name) {
 		if !semantics.Numeric(arg) {
 			return nil, refuse.UnknownFunction.At(pos, name+"("+typ.Name()+")")
 		}

@@ -109,26 +109,9 @@ func paired(work *scalar.Work, p *derived.Paired) *policy.Table {
 
 // pair joins private rows with private rows, along their units.
 func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
-	for _, side := range []*Rows{left, right} {
-		if side.preserved > 0 {
-			return nil, preservedJoined.At(j.pos, side.Table.Name)
-		}
-	}
-	for _, side := range []**Rows{&left, &right} {
-		var refusal *refuse.Refusal
-		if *side, refusal = (*side).rowByRow("joined with other private rows after it"); refusal != nil {
-			return nil, refusal
-		}
-	}
-	if left.Table.Dataset.Unit.Row {
-		return nil, rowUnits.At(j.pos, left.Table.Name, right.Table.Name)
-	}
-	for _, l := range left.parts {
-		for _, r := range right.parts {
-			if l.alias == r.alias && l.alias != "" {
-				return nil, duplicateAlias.At(j.pos, r.alias)
-			}
-		}
+	left, right, refusal := pairable(left, right, j.pos)
+	if refusal != nil {
+		return nil, refusal
 	}
 	ofLeft, ofRight := *left, *right
 	left, right = &ofLeft, &ofRight // which the conditions may give further columns
@@ -168,18 +151,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	for _, e := range onRight {
 		out.where = append(out.where, e.Shifted(len(left.Table.Columns)))
 	}
-	if j.fromWhere {
-		return out, nil
-	}
-	translate := b.OverRows(out, "ON")
-	for _, n := range rest {
-		e, refusal := translate.Condition(n, "JOIN/ON")
-		if refusal != nil {
-			return nil, refusal
-		}
-		out.where = append(out.where, e)
-	}
-	return out, nil
+	return out.restricted(b, rest, j)
 }
 
 // unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes
@@ -382,6 +354,30 @@ func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pr
 	b.Notes.AddAll(notes)
 	linear.NoteClampedIn(t, where, &b.Notes)
 	return out, refusal
+}
+
+// pairable are the rows of both sides where these may be paired.
+func pairable(left, right *Rows, pos int) (*Rows, *Rows, *refuse.Refusal) {
+	for _, side := range []*Rows{left, right} {
+		if side.preserved > 0 {
+			return nil, nil, preservedJoined.At(pos, side.Table.Name)
+		}
+	}
+	for _, side := range []**Rows{&left, &right} {
+		var refusal *refuse.Refusal
+		if *side, refusal = (*side).rowByRow("joined with other private rows after it"); refusal != nil {
+			return nil, nil, refusal
+		}
+	}
+	if left.Table.Dataset.Unit.Row {
+		return nil, nil, rowUnits.At(pos, left.Table.Name, right.Table.Name)
+	}
+	for _, l := range left.parts {
+		if l.alias != "" && slices.ContainsFunc(right.parts, func(r relation) bool { return l.alias == r.alias }) {
+			return nil, nil, duplicateAlias.At(pos, l.alias)
+		}
+	}
+	return left, right, nil
 }
 
 // combined puts two relations into sight together, over the table of their pairs.

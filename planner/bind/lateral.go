@@ -51,11 +51,16 @@ func (b *Binder) lateral(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows
 		return nil, duplicateAlias.At(j.pos, s.Alias.Aliasname)
 	}
 	out.names, out.parts = names, append(slices.Clone(from.parts), relation{s.Alias.Aliasname, nil, len(from.names), len(names), 0, 0, nil, nil})
+	return out.joinedOn(b, j)
+}
+
+// joinedOn are the rows for which the conditions of ON hold, of which ON TRUE is none.
+func (r *Rows) joinedOn(b *Binder, j joining) (*Rows, *refuse.Refusal) {
 	if j.fromWhere {
-		return &out, nil
+		return r, nil
 	}
 	for _, q := range j.quals {
-		e, refusal := b.OverRows(&out, "ON").Condition(q, "JOIN/ON")
+		e, refusal := b.OverRows(r, "ON").Condition(q, "JOIN/ON")
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -71,7 +76,7 @@ func (b *Binder) lateral(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows
 		if j.outer {
 			return nil, outerCondition.At(e.Pos)
 		}
-		out.where = append(slices.Clone(out.where), e)
+		r.where = append(slices.Clone(r.where), e)
 	}
-	return &out, nil
+	return r, nil
 }

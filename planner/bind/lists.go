@@ -108,11 +108,10 @@ func (b *Binder) castSeries(target *pg.ResTarget) (*Candidates, *refuse.Refusal)
 		n = n.GetTypeCast().Arg
 	}
 	f := n.GetFuncCall()
-	list, refusal := b.seriesCandidates(f)
+	list, refusal := b.seriesCandidates(f, ast.Label(target))
 	if list == nil || refusal != nil {
 		return nil, refusal
 	}
-	list.names[0] = ast.Label(target)
 	for i, row := range list.rows {
 		t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "SELECT", Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 			if n.GetFuncCall() == f {

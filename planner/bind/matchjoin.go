@@ -75,25 +75,27 @@ func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals 
 	return &out, nil
 }
 
+// column is a column of either side. Those of the public side stand after the others.
+func (m *matcher) column(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+	own, missing := m.from.Column(fields, pos)
+	other, also := m.public.Column(fields, pos)
+	switch {
+	case missing == nil && also == nil:
+		return nil, Ambiguous.At(pos, fields[len(fields)-1])
+	case missing == nil:
+		return own, nil
+	case also == nil:
+		return other.Shifted(len(m.Private.Columns)), nil
+	case missing.ID == UnknownAlias.ID:
+		return nil, also
+	}
+	return nil, missing
+}
+
 // conditions translates those that pair rows. What WHERE asks besides is left to it.
 func (m *matcher) conditions() *refuse.Refusal {
 	n := len(m.from.Table.Columns)
-	columns := func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
-		own, missing := m.from.Column(fields, pos)
-		other, also := m.public.Column(fields, pos)
-		switch {
-		case missing == nil && also == nil:
-			return nil, Ambiguous.At(pos, fields[len(fields)-1])
-		case missing == nil:
-			return own, nil
-		case also == nil:
-			return other.Shifted(n), nil
-		case missing.ID == UnknownAlias.ID:
-			return nil, also
-		}
-		return nil, missing
-	}
-	t := &semantics.Translator{Env: m.b.Env, Params: m.b.Params, Columns: columns, Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) { return m.b.aboutKeys(m.from, n, false) }, Place: "ON"}
+	t := &semantics.Translator{Env: m.b.Env, Params: m.b.Params, Columns: m.column, Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) { return m.b.aboutKeys(m.from, n, false) }, Place: "ON"}
 	for _, name := range m.how.using {
 		own, refusal := m.from.Column([]string{name}, m.how.pos)
 		if refusal != nil {

@@ -25,6 +25,24 @@ type EachOf struct {
 	Else   *pg.Node       // what it is where there are no rows, a constant; nil means NULL
 }
 
+// equatedAround are expressions over the rows that a condition equates with what reads none of them, these, and the rest
+// of the condition.
+func (r *Rows) equatedAround(where *pg.Node) (own, around, rest []*pg.Node) {
+	for _, n := range ast.Conjuncts(where) {
+		e := n.GetAExpr()
+		equation := e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_OP && slices.Equal(ast.Strings(e.Name), []string{"="})
+		switch {
+		case equation && r.readsAll(e.Lexpr) && r.readsNone(e.Rexpr):
+			own, around = append(own, e.Lexpr), append(around, e.Rexpr)
+		case equation && r.readsAll(e.Rexpr) && r.readsNone(e.Lexpr):
+			own, around = append(own, e.Rexpr), append(around, e.Lexpr)
+		default:
+			rest = append(rest, n)
+		}
+	}
+	return own, around, rest
+}
+
 // forEach reads a sub-query over rows as groups, nil means it is another one. What must hold of a row around it beside
 // the sub-query, by the column that is equated alone, narrows the groups too: conditions are the conjuncts of the WHERE
 // clause that it stands in.
@@ -38,22 +56,8 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	case c != nil && len(c.Args) == 2 && ast.IsConstant(c.Args[1]):
 		target, out.Else = c.Args[0], c.Args[1]
 	}
-	var own, keep []*pg.Node
-	for _, n := range ast.Conjuncts(sel.WhereClause) {
-		e := n.GetAExpr()
-		if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "=" {
-			keep = append(keep, n)
-			continue
-		}
-		switch {
-		case from.readsAll(e.Lexpr) && from.readsNone(e.Rexpr):
-			own, out.Around = append(own, e.Lexpr), append(out.Around, e.Rexpr)
-		case from.readsAll(e.Rexpr) && from.readsNone(e.Lexpr):
-			own, out.Around = append(own, e.Rexpr), append(out.Around, e.Lexpr)
-		default:
-			keep = append(keep, n)
-		}
-	}
+	own, around, keep := from.equatedAround(sel.WhereClause)
+	out.Around = around
 	nulls := ast.NullsOfNone(target)
 	if len(own) == 0 || !counts && len(nulls) == 0 {
 		return nil

@@ -128,10 +128,8 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*Candidates
 		if len(f.Functions) != 1 || f.Ordinality || len(f.Coldeflist) > 0 {
 			return nil, nil
 		}
-		list, refusal = b.seriesCandidates(f.Functions[0].GetList().GetItems()[0].GetFuncCall())
-		if alias = f.Alias; list != nil && alias != nil {
-			list.names[0] = alias.Aliasname
-		}
+		alias = f.Alias
+		list, refusal = b.seriesCandidates(f.Functions[0].GetList().GetItems()[0].GetFuncCall(), alias.GetAliasname())
 	}
 	if list == nil || refusal != nil {
 		return nil, refusal
@@ -199,14 +197,11 @@ func (b *Binder) tableCandidates(t *policy.Table, pos int) (*Candidates, *refuse
 
 // selectCandidates are those of VALUES, or of a SELECT that filters and projects a list; nil for others.
 func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *Scope) (*Candidates, *refuse.Refusal) {
-	if sel == nil || sel.Larg != nil || sel.WithClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil {
+	if !takesRows(sel) {
 		return nil, nil
 	}
 	if len(sel.ValuesLists) > 0 {
 		return b.valuesCandidates(from, sel)
-	}
-	if IsDistinctOn(sel) || len(sel.GroupClause) > 0 || sel.HavingClause != nil {
-		return nil, nil
 	}
 	if len(sel.FromClause) == 0 && len(sel.TargetList) == 1 && sel.WhereClause == nil {
 		return b.castSeries(sel.TargetList[0].GetResTarget())

@@ -43,11 +43,13 @@ func comparesOtherwise(s *pg.SubLink) bool {
 	return len(operator) > 1 || len(operator) == 1 && (operator[0] != "=" || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK)
 }
 
+// listedLinks are the forms of such sub-queries.
+var listedLinks = map[pg.SubLinkType]bool{pg.SubLinkType_ANY_SUBLINK: true, pg.SubLinkType_EXISTS_SUBLINK: true, pg.SubLinkType_EXPR_SUBLINK: true}
+
 // listed translates such a sub-query; nil, nil means it is another one.
 func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
-	scalar := s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK
-	if s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK && !scalar || comparesOtherwise(s) || !isListing(sel) {
+	if !listedLinks[s.SubLinkType] || comparesOtherwise(s) || !isListing(sel) {
 		return nil, nil
 	}
 	t, alias := b.publicTable(sel.FromClause[0], r.scope)
@@ -70,7 +72,7 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if len(sel.TargetList) != 1 || value == nil {
 		return nil, semantics.RowSubquery.At(pos)
 	}
-	if scalar {
+	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
 		if len(l.linked) > 0 {
 			return nil, nil
 		}
@@ -92,11 +94,14 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 
 // isListing tells a SELECT from one relation that neither groups its rows nor takes some of them.
 func isListing(sel *pg.SelectStmt) bool {
-	if sel == nil || len(sel.FromClause) != 1 || sel.Larg != nil || sel.WithClause != nil || sel.LimitCount != nil || sel.LimitOffset != nil || IsDistinctOn(sel) ||
-		len(sel.GroupClause) > 0 || sel.HavingClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 {
-		return false
-	}
-	return !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return ast.HasAggregate(n) || ast.HasWindow(n) })
+	return takesRows(sel) && len(sel.FromClause) == 1 &&
+		!slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return ast.HasAggregate(n) || ast.HasWindow(n) })
+}
+
+// takesRows reports whether a SELECT is one over the rows of FROM or VALUES that neither groups them nor takes some.
+func takesRows(sel *pg.SelectStmt) bool {
+	return sel != nil && sel.Larg == nil && sel.WithClause == nil && !ast.IsLimited(sel) && !IsDistinctOn(sel) &&
+		len(sel.GroupClause)+len(sel.LockingClause) == 0 && sel.HavingClause == nil && sel.IntoClause == nil
 }
 
 // read takes the rows that the conditions on the public columns alone keep, and notes the other conditions.

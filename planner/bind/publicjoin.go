@@ -135,25 +135,25 @@ func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refu
 	if !j.outer {
 		out.where = append(slices.Clone(from.where), found)
 	}
-	return l.restricted(&out, rest, j)
+	return out.restricted(l.b, rest, j)
 }
 
 // restricted are the rows for which the other conditions of ON hold.
-func (l *lookedUp) restricted(out *Rows, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
+func (r *Rows) restricted(b *Binder, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
 	if j.fromWhere {
-		return out, nil
+		return r, nil
 	}
 	for _, q := range rest {
-		e, refusal := l.b.OverRows(out, "ON").Condition(q, "JOIN/ON")
+		e, refusal := b.OverRows(r, "ON").Condition(q, "JOIN/ON")
 		if refusal != nil {
 			return nil, refusal
 		}
 		if j.outer {
 			return nil, outerCondition.At(e.Pos)
 		}
-		out.where = append(slices.Clone(out.where), e)
+		r.where = append(slices.Clone(r.where), e)
 	}
-	return out, nil
+	return r, nil
 }
 
 // constants are private rows beside the one row of a table, as in people, (SELECT avg(income) AS a FROM people) q; nil:
@@ -173,7 +173,7 @@ func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joi
 		out.exprs = append(out.exprs, e)
 	}
 	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0, nil, always})
-	return l.restricted(&out, rest, j)
+	return out.restricted(l.b, rest, j)
 }
 
 // lookedUp is a public table that is joined by what its columns equal.

@@ -130,21 +130,32 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 		}
 		out.parts[0].toKey = len(out.keys)
 	}
-	if names := ast.Strings(a.Colnames); len(names) > 0 && r.shape != "" && strings.Trim(r.shape, "kcb") == "" {
-		if len(names) > len(r.shape) {
-			return nil, ColumnCount.At(r.pos, a.Aliasname, len(r.shape), len(names))
-		}
-		out.renamed(names)
-	} else if order := out.parts[0].ordered(); order != nil && len(names) > len(order) {
-		return nil, ColumnCount.At(r.pos, a.Aliasname, len(order), len(names))
-	} else if order != nil {
-		out.rename(names, order)
-	} else if len(names) > len(out.names) {
-		return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
-	} else if len(names) > 0 {
-		out.names = append(append([]string{}, names...), out.names[len(names):]...)
+	if refusal := out.nameFirst(ast.Strings(a.Colnames)); refusal != nil {
+		return nil, refusal
 	}
 	return &out, nil
+}
+
+// nameFirst gives the first outputs of the rows' only relation other names.
+func (r *Rows) nameFirst(names []string) *refuse.Refusal {
+	order, shown := r.parts[0].ordered(), len(r.names)
+	ofSelect := len(names) > 0 && r.shape != "" && strings.Trim(r.shape, "kcb") == ""
+	if ofSelect {
+		shown = len(r.shape)
+	} else if order != nil {
+		shown = len(order)
+	}
+	switch {
+	case len(names) > shown:
+		return ColumnCount.At(r.pos, r.parts[0].alias, shown, len(names))
+	case ofSelect:
+		r.renamed(names)
+	case order != nil:
+		r.rename(names, order)
+	default:
+		r.names = slices.Concat(names, r.names[len(names):])
+	}
+	return nil
 }
 
 // renamed gives the outputs of a SELECT, keys among them, other names: FROM (SELECT person_id, count(*) …) AS t

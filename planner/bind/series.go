@@ -1,7 +1,9 @@
 package bind
 
 import (
+	"cmp"
 	"math/big"
+	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -14,16 +16,17 @@ import (
 // generate_series as a public list. FROM generate_series(10, 50, 10) v(n) JOIN people p ON p.age >= v.n has five
 // candidates.
 
-// seriesCandidates are the values of generate_series, or of unnest of an array; nil for other functions.
-func (b *Binder) seriesCandidates(f *pg.FuncCall) (*Candidates, *refuse.Refusal) {
-	if f == nil || f.AggFilter != nil || f.Over != nil || f.AggDistinct || f.FuncVariadic || len(f.AggOrder) > 0 {
+// seriesCandidates are the values of generate_series, or of unnest of an array, under a label or the function's name;
+// nil for other functions.
+func (b *Binder) seriesCandidates(f *pg.FuncCall, label string) (*Candidates, *refuse.Refusal) {
+	if f == nil || !ast.IsPlainCall(f) {
 		return nil, nil
 	}
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, nil
 	}
-	list := &Candidates{alias: name, names: []string{name}, typmod: []int32{-1}}
+	list := &Candidates{alias: name, names: []string{cmp.Or(label, name)}, typmod: []int32{-1}}
 	switch {
 	case name == "unnest" && len(f.Args) == 1 && f.Args[0].GetAArrayExpr() != nil:
 		sel := &pg.SelectStmt{}
@@ -52,16 +55,13 @@ func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refu
 	if refusal != nil {
 		return nil, refusal
 	}
-	for _, e := range ends {
-		if semantics.IsMoment(e.Type()) || e.Type() == policy.IntervalT {
-			return b.times(list, f, ends)
-		}
+	if slices.ContainsFunc(ends, func(e *semantics.Expr) bool { return semantics.IsMoment(e.Type()) || e.Type() == policy.IntervalT }) {
+		return b.times(list, f, ends)
 	}
 	typ, refusal := commonType([][]*semantics.Expr{ends[:1], ends[1:2], ends[len(ends)-1:]}, 0)
 	if refusal != nil || !typ.Integer() && typ != policy.NumericType {
 		return nil, refusal
 	}
-	numbers, scale := make([]*big.Int, len(ends)), int32(0)
 	values := make([]policy.Value, len(ends))
 	for i, e := range ends {
 		b.Params.Note(e, typ)
@@ -72,21 +72,11 @@ func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refu
 		if values[i], refusal = typed.Value(nil); refusal != nil {
 			return nil, refusal
 		}
-		switch v := values[i].(type) {
-		case policy.Numeric:
-			scale = max(scale, v.Scale)
-		case int64:
-		default:
-			return list.typed(typ).described(b.Params, f), nil // NULL: no rows
+		if values[i] == nil { // no rows
+			return list.typed(typ).described(b.Params, f), nil
 		}
 	}
-	for i, v := range values {
-		if n, ok := v.(policy.Numeric); ok {
-			numbers[i] = n.At(scale)
-		} else {
-			numbers[i] = big.NewInt(v.(int64))
-		}
-	}
+	numbers, scale := atOneScale(values)
 	step := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
 	if len(ends) == 3 {
 		step = numbers[2]
@@ -118,4 +108,21 @@ func (c *Candidates) described(params *semantics.Parameters, f *pg.FuncCall) *Ca
 func (c *Candidates) typed(t policy.Type) *Candidates {
 	c.types = []policy.Type{t}
 	return c
+}
+
+// atOneScale are numbers of one type in units of 10^−scale.
+func atOneScale(values []policy.Value) (numbers []*big.Int, scale int32) {
+	for _, v := range values {
+		if n, ok := v.(policy.Numeric); ok {
+			scale = max(scale, n.Scale)
+		}
+	}
+	for _, v := range values {
+		if n, ok := v.(policy.Numeric); ok {
+			numbers = append(numbers, n.At(scale))
+		} else {
+			numbers = append(numbers, big.NewInt(v.(int64)))
+		}
+	}
+	return numbers, scale
 }

@@ -80,11 +80,7 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 		return nil, refusal
 	}
 	if name == "count" && !f.AggDistinct {
-		present, refusal := t.Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
-		if refusal != nil {
-			return nil, refusal
-		}
-		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, append(where, present), policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, append(where, semantics.NotNull(arg)), policy.Int8, pos)
 	}
 	if arg.Form != semantics.FormColumn {
 		return nil, unitAggregate.At(pos, name+" of an expression")
@@ -172,11 +168,7 @@ func (g *unitAggregates) sumOfConstant(arg, c, holds *semantics.Expr, where []*s
 		}
 		total = semantics.Node(semantics.FormOther, "*", s, pos, n, c)
 	}
-	present, refusal := (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
-	if refusal != nil {
-		return nil, refusal
-	}
-	some := append(slices.Clone(where), present)
+	some := append(slices.Clone(where), semantics.NotNull(arg))
 	if where, refusal := g.b.Lowered(g.source.Table, some); refusal != nil || where == nil && g.filled { // each unit has a row
 		return total, refusal
 	}
@@ -189,10 +181,7 @@ func (g *unitAggregates) sumOfConstant(arg, c, holds *semantics.Expr, where []*s
 		return nil, semantics.ScalarRefusal(err, pos)
 	}
 	s, err := g.b.Env.Case([]scalar.When{{If: any, Then: total.Expr}}, nil)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, pos)
-	}
-	return semantics.Node(semantics.FormOther, "case0", s, pos, semantics.Node(semantics.FormCompare, ">", any, pos, rows, semantics.ConstantExpr(int64(0), policy.Int4, pos)), total), nil
+	return semantics.Made(semantics.FormOther, "case0", s, err, pos, semantics.Node(semantics.FormCompare, ">", any, pos, rows, semantics.ConstantExpr(int64(0), policy.Int4, pos)), total)
 }
 
 // ofColumn binds count(DISTINCT c), sum(c), min(c) and max(c).
@@ -221,10 +210,7 @@ func (g *unitAggregates) add(a derived.UnitAggregate, where []*semantics.Expr, t
 		return e, refusal
 	}
 	s, err := g.b.Env.Cast(e.Expr, typ, -1)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, pos)
-	}
-	return semantics.Node(semantics.FormOther, "cast:"+typ.Name(), s, pos, e), nil
+	return semantics.Made(semantics.FormOther, "cast:"+typ.Name(), s, err, pos, e)
 }
 
 // AggregateName is the name of an aggregate call, which holds neither another nor a window function.

@@ -32,7 +32,7 @@ type unitValue struct {
 func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || sel == nil || sel.Larg != nil || len(sel.GroupClause)+len(sel.DistinctClause) > 0 || sel.HavingClause != nil ||
-		sel.LimitCount != nil || sel.LimitOffset != nil || len(sel.TargetList) != 1 || !ast.HasAggregate(sel.TargetList[0].GetResTarget().GetVal()) {
+		ast.IsLimited(sel) || len(sel.TargetList) != 1 || !ast.HasAggregate(sel.TargetList[0].GetResTarget().GetVal()) {
 		return nil, nil
 	}
 	text := ast.Deparsed(sel)
@@ -173,7 +173,7 @@ func (b *Binder) ofAggregates(n *pg.Node, calls []*pg.FuncCall, columns []*seman
 // least of these days is before v.day, and <> that the least or the largest differs. Nil, nil means it is another one.
 func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
 	sel := s.Subselect.GetSelectStmt()
-	if s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || sel == nil || sel.Larg != nil || IsGrouped(sel) || sel.LimitCount != nil || sel.LimitOffset != nil {
+	if s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || sel == nil || sel.Larg != nil || IsGrouped(sel) || ast.IsLimited(sel) {
 		return nil, nil
 	}
 	from, refusal := b.ownRows(sel, r.scope)
@@ -213,10 +213,7 @@ func compares(n *pg.Node, around, own *Rows) (column, other *pg.Node, operator s
 	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Lexpr == nil {
 		return nil, nil, ""
 	}
-	if operator = e.Name[0].GetString_().GetSval(); operator == "!=" {
-		operator = "<>"
-	}
-	left, right := e.Lexpr, e.Rexpr
+	left, right, operator := e.Lexpr, e.Rexpr, e.Name[0].GetString_().GetSval()
 	if !ofRows(left, own) {
 		left, right, operator = right, left, predicate.Mirrored[operator]
 	}

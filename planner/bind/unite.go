@@ -27,31 +27,14 @@ import (
 // setRows are the private rows of a set operation. It returns nil if none of its branches passes such rows on, or if
 // each branch is grouped by what it shows. Each branch is bound once: branches stand in one another.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
-	union := sel.Op == pg.SetOperation_SETOP_UNION
-	var branches []*Rows
-	private := 0
-	var read func(part *pg.SelectStmt) *refuse.Refusal
-	read = func(part *pg.SelectStmt) *refuse.Refusal {
-		if part == sel || union && sel.All && UnionAll(part) != nil {
-			if refusal := read(part.Larg); refusal != nil {
-				return refusal
-			}
-			return read(part.Rarg)
-		}
-		r, refusal := b.selectRows(part, scope)
-		if r != nil {
-			private++
-		}
-		branches = append(branches, r)
-		return refusal
-	}
-	if refusal := read(sel); refusal != nil {
+	branches, refusal := branchesOf(b, sel, sel, scope)
+	if refusal != nil {
 		return nil, refusal
 	}
-	if private == len(branches) && sel.LimitCount == nil && sel.LimitOffset == nil && len(sel.LockingClause) == 0 {
-		combine := b.unionRows
-		if !union {
-			combine = b.unitsBoth
+	if !slices.Contains(branches, nil) && !ast.IsLimited(sel) && len(sel.LockingClause) == 0 {
+		combine := b.unitsBoth
+		if sel.Op == pg.SetOperation_SETOP_UNION {
+			combine = b.unionRows
 		}
 		if r, refusal := combine(sel, branches); r != nil || refusal != nil {
 			return r, refusal
@@ -63,6 +46,21 @@ func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refus
 		}
 	}
 	return nil, nil
+}
+
+// branchesOf are what the branches of a set operation pass on, nil of one without private rows. Those of a UNION ALL
+// that is a branch of another are branches of that.
+func branchesOf(b *Binder, whole, part *pg.SelectStmt, scope *Scope) ([]*Rows, *refuse.Refusal) {
+	if part != whole && (whole.Op != pg.SetOperation_SETOP_UNION || !whole.All || UnionAll(part) == nil) {
+		r, refusal := b.selectRows(part, scope)
+		return []*Rows{r}, refusal
+	}
+	left, refusal := branchesOf(b, whole, part.Larg, scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	right, refusal := branchesOf(b, whole, part.Rarg, scope)
+	return append(left, right...), refusal
 }
 
 // unionRows are the rows of a UNION whose branches are private rows all.
@@ -253,7 +251,7 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, sides []*Rows) (*Rows, *refuse.Re
 		if sel.All || r.fan != nil || r.preserved > 0 || len(r.keys) == 0 {
 			return nil, rowsCombined.At(r.pos, operation)
 		}
-		several = several || len(r.keys) != 1 || r.shape != "k" || !r.KeyColumn(&r.keys[0]).Unit || r.keys[0].Present > 0
+		several = several || !r.onlyUnits()
 	}
 	if several {
 		return b.rowsBoth(left, right, sel.Op)
@@ -274,6 +272,11 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, sides []*Rows) (*Rows, *refuse.Re
 	}
 	out.where = append(out.where, there)
 	return out, nil
+}
+
+// onlyUnits reports whether rows show the unit's key alone, and all of them have it.
+func (r *Rows) onlyUnits() bool {
+	return len(r.keys) == 1 && r.shape == "k" && r.KeyColumn(&r.keys[0]).Unit && r.keys[0].Present == 0
 }
 
 // sideName is the column of a union that says which side of INTERSECT or EXCEPT a row is of.

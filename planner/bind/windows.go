@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -119,7 +120,7 @@ func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 		return nil, refusal
 	}
 	of, ok := windowFunctions[name]
-	if ok && (f.AggFilter != nil || f.AggDistinct || f.AggStar || len(f.AggOrder) > 0 || len(f.Args) < of.least || len(f.Args) > of.most) {
+	if ok && (ast.HasAggregateClause(f) || len(f.Args) < of.least || len(f.Args) > of.most) {
 		return nil, windowCall.At(pos, name)
 	}
 	switch c.Kind = of.kind; c.Kind {
@@ -367,18 +368,10 @@ func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
 	if k, refusal := v.source.KeyNode(s.Node); refusal != nil {
 		return refusal
 	} else if k != nil {
-		switch own, to := v.source.KeyColumn(k), v.source.KeyColumn(k).Origin(); {
-		case k.Present > 0:
-			return outerCondition.At(ast.Location(s.Node))
-		case own.Unit: // is the same in all rows of the partition
-			return nil
-		case !own.Type.Integer() || !to.Type.Integer() || to.Unit:
-			return windowOrder.At(ast.Location(s.Node), "keys that are no whole numbers")
-		default:
-			o.Column = own
+		if o.Column, refusal = v.orderedKey(k, ast.Location(s.Node)); o.Column != nil {
+			c.Order = append(c.Order, o)
 		}
-		c.Order = append(c.Order, o)
-		return nil
+		return refusal
 	}
 	t := v.b.Settles(v.b.OverKeys(v.source, "ORDER BY"), v.source)
 	e, refusal := t.Expr(s.Node)
@@ -399,6 +392,20 @@ func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
 	}
 	c.Order = append(c.Order, o)
 	return nil
+}
+
+// orderedKey is the column of a key that ORDER BY names, or nil of the unit, which all rows of a partition have.
+func (v *windows) orderedKey(k *linear.Key, pos int) (*policy.Column, *refuse.Refusal) {
+	own := v.source.KeyColumn(k)
+	switch to := own.Origin(); {
+	case k.Present > 0:
+		return nil, outerCondition.At(pos)
+	case own.Unit:
+		return nil, nil
+	case !own.Type.Integer() || !to.Type.Integer() || to.Unit:
+		return nil, windowOrder.At(pos, "keys that are no whole numbers")
+	}
+	return own, nil
 }
 
 // PostgreSQL's bits of frames.

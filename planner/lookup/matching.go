@@ -188,12 +188,10 @@ func Unseen(q *linear.Question, work *scalar.Work) *refuse.Refusal {
 	row := make(scalar.Row, len(columns))
 	row[at+1] = false // it is of the private table
 	all := func(where []*semantics.Expr) bool {
-		for _, e := range where {
-			if v, err := e.Eval(row); err != nil || v != true {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(where, func(e *semantics.Expr) bool {
+			v, err := e.Eval(row)
+			return err != nil || v != true
+		})
 	}
 	for n := range columns[at].Domain.Regular {
 		work.Step(WorkOf(q.Where...) + len(q.Counters) + len(q.Choices) + 1)

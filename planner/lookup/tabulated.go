@@ -46,37 +46,36 @@ func (x *Tabulator) Sum(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 		return e, nil
 	}
 	if len(e.Cols) > 1 {
-		args := make([]*semantics.Expr, len(e.Args))
-		descend := func() (refusal *refuse.Refusal) {
-			for i, a := range e.Args {
-				if args[i], refusal = x.Sum(a); args[i] == nil || refusal != nil {
-					args = nil
-					return refusal
-				}
-			}
-			return nil
-		}
-		switch t := (&semantics.Translator{Env: x.Env}); {
-		case len(args) == 2 && (e.Op == "+" || e.Op == "-" || e.Op == "*"):
-			if refusal := descend(); args == nil {
+		switch {
+		case len(e.Args) == 2 && semantics.SumOrProduct[e.Op], len(e.Args) == 1 && e.Op == "-":
+			args, refusal := x.sums(e.Args)
+			if args == nil {
 				return nil, refusal
 			}
-			return t.Combine(e.Op, e.Pos, args...)
-		case len(args) == 1 && (e.Op == "-" || strings.HasPrefix(e.Op, "cast:") && semantics.KeepsNumbers(e)):
-			if refusal := descend(); args == nil {
+			return (&semantics.Translator{Env: x.Env}).Combine(e.Op, e.Pos, args...)
+		case len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:") && semantics.KeepsNumbers(e):
+			args, refusal := x.sums(e.Args)
+			if args == nil {
 				return nil, refusal
-			}
-			if e.Op == "-" {
-				return t.Combine(e.Op, e.Pos, args...)
 			}
 			s, err := x.Env.Cast(args[0].Expr, e.Type(), e.Typmod())
-			if err != nil {
-				return nil, semantics.ScalarRefusal(err, e.Pos)
-			}
-			return semantics.Node(semantics.FormOther, e.Op, s, e.Pos, args...), nil
+			return semantics.Made(semantics.FormOther, e.Op, s, err, e.Pos, args...)
 		}
 	}
 	return x.column(e)
+}
+
+// sums are expressions as such sums; nil means one of them is none.
+func (x *Tabulator) sums(list []*semantics.Expr) ([]*semantics.Expr, *refuse.Refusal) {
+	out := make([]*semantics.Expr, len(list))
+	for i, e := range list {
+		sum, refusal := x.Sum(e)
+		if sum == nil || refusal != nil {
+			return nil, refusal
+		}
+		out[i] = sum
+	}
+	return out, nil
 }
 
 // column gives the table a column for an expression, and returns what it is by that; nil means it cannot be listed.
@@ -125,45 +124,43 @@ func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	if values == nil || refusal != nil {
 		return nil, refusal
 	}
-	c := derived.TabulatedColumn{Type: typ}
-	places := map[string]int32{}
-	number := func(v policy.Value) (int32, bool) { return small(v, 0) }
-	switch {
-	case typ == policy.DateType:
-		number = func(v policy.Value) (int32, bool) {
-			day, ok := v.(policy.Date)
-			return int32(day), ok
-		}
-	case typ == policy.Bool:
-		number = func(v policy.Value) (int32, bool) {
-			holds, ok := v.(bool)
-			if holds {
-				return 1, ok
-			}
-			return 0, ok
-		}
-	case typ.Textual():
-		for _, v := range values {
-			if text, ok := v.(string); ok {
-				places[text] = 0
-			}
-		}
-		c.Texts = slices.Sorted(maps.Keys(places))
-		for i, text := range c.Texts {
-			places[text] = int32(i)
-		}
-		number = func(v policy.Value) (int32, bool) {
-			text, ok := v.(string)
-			return places[text], ok
-		}
-	}
-	t := x.add(e, d, values, c, number)
+	number, texts := numbering(typ, values)
+	t := x.add(e, d, values, derived.TabulatedColumn{Type: typ, Texts: texts}, number)
 	if t == nil {
 		return nil, nil
 	}
 	own := semantics.ColumnExpr(len(t.Columns)-1, typ, e.Typmod(), e.Pos)
 	x.Table, x.known["column "+e.Canon] = t, own
 	return own, nil
+}
+
+// numbering gives each value of a type a number: a text its place among those of a list, in their order.
+func numbering(typ policy.Type, list []policy.Value) (number func(policy.Value) (int32, bool), texts []string) {
+	places := map[policy.Value]int32{false: 0, true: 1}
+	switch {
+	case typ == policy.DateType:
+		return func(v policy.Value) (int32, bool) {
+			day, ok := v.(policy.Date)
+			return int32(day), ok
+		}, nil
+	case typ.Textual():
+		for _, v := range list {
+			if text, ok := v.(string); ok {
+				texts = append(texts, text)
+			}
+		}
+		slices.Sort(texts)
+		texts = slices.Compact(texts)
+		for i, text := range texts {
+			places[text] = int32(i)
+		}
+	case typ != policy.Bool:
+		return func(v policy.Value) (int32, bool) { return small(v, 0) }, nil
+	}
+	return func(v policy.Value) (int32, bool) {
+		place, ok := places[v]
+		return place, ok
+	}, texts
 }
 
 // values are what an expression comes to on each combination of cells, in a list that has none yet; nil means it is not
@@ -258,10 +255,7 @@ func (x *Tabulator) worth(column, e *semantics.Expr, scale int32) (*semantics.Ex
 		return column, nil
 	}
 	s, err := x.Env.Cast(column.Expr, e.Type(), -1)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, e.Pos)
-	}
-	return semantics.Node(semantics.FormOther, "cast:"+e.Type().Name(), s, e.Pos, column), nil
+	return semantics.Made(semantics.FormOther, "cast:"+e.Type().Name(), s, err, e.Pos, column)
 }
 
 // Tabulated is a table in which each row has the number of the public row that is found for it, by columns of which
@@ -269,25 +263,9 @@ func (x *Tabulator) worth(column, e *semantics.Expr, scale int32) (*semantics.Ex
 // the public table by that number, and found says that there is one. A nil table: the arguments are no columns of
 // single values.
 func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value func(i int) *semantics.Expr, found *semantics.Expr, refusal *refuse.Refusal) {
-	d := &derived.Tabulated{From: t}
-	cellOf := make([]map[string]int, len(l.Args))
-	order := semantics.IdentityOf(len(l.Args))
-	for i, e := range l.Args {
-		if e.Form != semantics.FormColumn || slices.ContainsFunc(l.Args[:i], func(o *semantics.Expr) bool { return o.Cols[0] == e.Cols[0] }) {
-			return nil, nil, nil, nil
-		}
-		c := t.Columns[e.Cols[0]]
-		if c.Domain == nil || c.Open != nil || !c.Domain.Single() || c.Domain.Size() > plans.MaxCells {
-			return nil, nil, nil, nil
-		}
-		l.Env.Work.Take(c.Domain.Size(), derived.BytesKeyed)
-		cellOf[i] = make(map[string]int, c.Domain.Size())
-		for cell := range c.Domain.Size() {
-			l.Env.Work.Step(1)
-			if text, known := derived.JoinKey([]policy.Value{c.Domain.Low(cell)}); known {
-				cellOf[i][text] = cell
-			}
-		}
+	d, order, cellOf := &derived.Tabulated{From: t}, semantics.IdentityOf(len(l.Args)), l.cellsByKey(t)
+	if cellOf == nil {
+		return nil, nil, nil, nil
 	}
 	column := func(i int) *policy.Column { return t.Columns[l.Args[i].Cols[0]] }
 	slices.SortFunc(order, func(a, b int) int { return derived.CompareNames(column(a), column(b)) })
@@ -337,6 +315,29 @@ func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value fu
 		t, typmod := c.Shown()
 		return semantics.Node(semantics.FormOther, "listed:"+l.Table.Name+":"+l.rows.Digest+":"+c.Name, linear.OfRow{Rows: kept, At: at, Typ: t, Mod: typmod, Column: i}, l.Pos, row)
 	}
-	found, refusal = (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(row.Expr), l.Pos, row))
-	return out, value, found, refusal
+	return out, value, semantics.NotNull(row), nil
+}
+
+// cellsByKey are the cells of each argument's column by the key that their values are joined by; nil means one of them
+// is no column of single values, or stands twice.
+func (l *Keyed) cellsByKey(t *policy.Table) []map[string]int {
+	cellOf := make([]map[string]int, len(l.Args))
+	for i, e := range l.Args {
+		if e.Form != semantics.FormColumn || slices.ContainsFunc(l.Args[:i], func(o *semantics.Expr) bool { return o.Cols[0] == e.Cols[0] }) {
+			return nil
+		}
+		d := t.Columns[e.Cols[0]].Domain
+		if d == nil || t.Columns[e.Cols[0]].Open != nil || !d.Single() || d.Size() > plans.MaxCells {
+			return nil
+		}
+		l.Env.Work.Take(d.Size(), derived.BytesKeyed)
+		cellOf[i] = make(map[string]int, d.Size())
+		for cell := range d.Size() {
+			l.Env.Work.Step(1)
+			if text, known := derived.JoinKey([]policy.Value{d.Low(cell)}); known {
+				cellOf[i][text] = cell
+			}
+		}
+	}
+	return cellOf
 }

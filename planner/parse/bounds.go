@@ -32,17 +32,14 @@ func boundCall(f *pg.FuncCall) (high, ok bool) {
 // its own, or where the rows or their order would be made by the argument: below DISTINCT, beside *, and as what ORDER
 // BY or GROUP BY names.
 func (s *Statement) takeBounds(q *pg.SelectStmt) {
-	if q.Op != pg.SetOperation_SETOP_NONE || len(q.DistinctClause) > 0 || slices.ContainsFunc(q.TargetList, func(item *pg.Node) bool {
-		fields := item.GetResTarget().GetVal().GetColumnRef().GetFields()
-		return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
-	}) {
+	if q.Op != pg.SetOperation_SETOP_NONE || len(q.DistinctClause) > 0 || slices.ContainsFunc(q.TargetList, func(item *pg.Node) bool { return ast.IsStar(item.GetResTarget().GetVal()) }) {
 		return
 	}
 	for column, item := range q.TargetList {
 		target := item.GetResTarget()
 		f := target.GetVal().GetFuncCall()
 		high, ok := boundCall(f)
-		if !ok || len(f.Args) != 1 || !plainCall(f) || namedBy(q.SortClause, target, column) || namedBy(q.GroupClause, target, column) {
+		if !ok || len(f.Args) != 1 || !ast.IsPlainCall(f) || namedBy(q.SortClause, target, column) || namedBy(q.GroupClause, target, column) {
 			continue
 		}
 		s.Bounds = append(s.Bounds, Bound{column, high})

@@ -118,6 +118,9 @@ func (l *lexer) peek(n int) byte {
 	return 0
 }
 
+// punctuation are the bytes that are a token each.
+var punctuation = [256]tokenKind{'(': tokenOpen, '[': tokenOpen, ')': tokenClose, ']': tokenClose, ',': tokenComma, ';': tokenSemi}
+
 func (l *lexer) scan(c byte) tokenKind {
 	switch {
 	case c == '\'':
@@ -131,18 +134,9 @@ func (l *lexer) scan(c byte) tokenKind {
 		return l.word(c)
 	case isDigit(c) || c == '.' && isDigit(l.peek(1)):
 		return l.number()
-	case c == '(' || c == '[':
+	case punctuation[c] != tokenEnd:
 		l.at++
-		return tokenOpen
-	case c == ')' || c == ']':
-		l.at++
-		return tokenClose
-	case c == ',':
-		l.at++
-		return tokenComma
-	case c == ';':
-		l.at++
-		return tokenSemi
+		return punctuation[c]
 	case c == ':' && l.peek(1) == ':':
 		l.at += 2
 		return tokenOperator

@@ -113,11 +113,30 @@ type meter struct {
 
 func (m *meter) top() *level { return &m.levels[len(m.levels)-1] }
 
-func (m *meter) take(t token, s string) *refuse.Refusal {
-	if len(s) > 1 && s[0] == '$' && isDigit(s[1]) {
-		if n, err := strconv.Atoi(s[1:]); err != nil || n > maxParameter {
-			return refuse.UnknownParam.At(t.from, min(n, math.MaxInt32))
+// alone refuses a token for itself: a parameter that no value can be bound to, or a long name.
+func (t token) alone(s string) *refuse.Refusal {
+	switch t.kind {
+	case tokenLiteral:
+		if len(s) > 1 && s[0] == '$' && isDigit(s[1]) {
+			if n, err := strconv.Atoi(s[1:]); err != nil || n > maxParameter {
+				return refuse.UnknownParam.At(t.from, min(n, math.MaxInt32))
+			}
 		}
+	case tokenWord:
+		if len(s) > maxName {
+			return nameLong.At(t.from, len(s), maxName)
+		}
+	case tokenQuoted:
+		if name := strings.ReplaceAll(strings.TrimLeft(s, "uU&"), `""`, `"`); len(name) > maxName+2 && s[0] == '"' {
+			return nameLong.At(t.from, len(name)-2, maxName)
+		}
+	}
+	return nil
+}
+
+func (m *meter) take(t token, s string) *refuse.Refusal {
+	if refusal := t.alone(s); refusal != nil {
+		return refusal
 	}
 	last, dotted := m.last, m.dotted
 	m.last, m.dotted = "", false
@@ -139,15 +158,8 @@ func (m *meter) take(t token, s string) *refuse.Refusal {
 	case tokenOperator:
 		return m.link(t)
 	case tokenWord:
-		if len(s) > maxName {
-			return nameLong.At(t.from, len(s), maxName)
-		}
 		if m.last = strings.ToLower(s); !dotted && last != "as" {
 			return m.word(t, m.last)
-		}
-	case tokenQuoted:
-		if name := strings.ReplaceAll(strings.TrimLeft(s, "uU&"), `""`, `"`); len(name) > maxName+2 && s[0] == '"' {
-			return nameLong.At(t.from, len(name)-2, maxName)
 		}
 	case tokenOther:
 		m.dotted = s == "."

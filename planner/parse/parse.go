@@ -105,6 +105,14 @@ func syntaxRefusal(err error, text string) *refuse.Refusal {
 // accessShare is the mode that every SELECT locks a table in: only what nobody may do here waits for it.
 const accessShare = 1
 
+func (s *Statement) lock(l *pg.LockStmt) {
+	if l.Mode != accessShare {
+		s.other(otherKind.At(-1, "LOCK in a mode above ACCESS SHARE"))
+		return
+	}
+	s.Kind, s.Name = KindNothing, "LOCK TABLE"
+}
+
 // classify sets the kind and the details that a session needs.
 func (s *Statement) classify() {
 	s.Kind = KindOther
@@ -127,18 +135,10 @@ func (s *Statement) classify() {
 		s.Name = map[pg.DiscardMode]string{pg.DiscardMode_DISCARD_ALL: "all", pg.DiscardMode_DISCARD_PLANS: "plans", pg.DiscardMode_DISCARD_SEQUENCES: "sequences", pg.DiscardMode_DISCARD_TEMP: "temp"}[n.DiscardStmt.Target]
 	case *pg.Node_DeallocateStmt:
 		s.Kind, s.Prepared = KindDeallocate, n.DeallocateStmt.Name
-	case *pg.Node_UnlistenStmt:
-		s.Kind, s.Name = KindNothing, "UNLISTEN"
-	case *pg.Node_ListenStmt:
-		s.Kind, s.Name = KindNothing, "LISTEN"
+	case *pg.Node_UnlistenStmt, *pg.Node_ListenStmt:
+		s.Kind, s.Name = KindNothing, verbOf(s.Text)
 	case *pg.Node_LockStmt:
-		if n.LockStmt.Mode != accessShare {
-			s.other(otherKind.At(-1, "LOCK in a mode above ACCESS SHARE"))
-			return
-		}
-		s.Kind, s.Name = KindNothing, "LOCK TABLE"
-	case *pg.Node_NotifyStmt:
-		s.other(notifies.At(-1))
+		s.lock(n.LockStmt)
 	case *pg.Node_ClosePortalStmt:
 		s.Kind, s.Name = KindClose, n.ClosePortalStmt.Portalname
 	case *pg.Node_DeclareCursorStmt:
@@ -214,19 +214,11 @@ func explainedText(text string) string {
 
 // startsQuery tells that a token is the first one of a query; an option of EXPLAIN has none of these names.
 func startsQuery(t token, text string) bool {
-	switch strings.ToLower(text[t.from:t.to]) {
-	case "(", "select", "with", "values", "table":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"(", "select", "with", "values", "table"}, strings.ToLower(text[t.from:t.to]))
 }
 
 func isOn(value string) bool {
-	switch strings.ToLower(value) {
-	case "", "on", "true", "1":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"", "on", "true", "1"}, strings.ToLower(value))
 }
 
 func (s *Statement) set(v *pg.VariableSetStmt) {
@@ -313,6 +305,8 @@ func otherStatement(n *pg.Node, text string) *refuse.Refusal {
 	switch n.GetNode().(type) {
 	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_TruncateStmt:
 		return refuse.Writes.At(-1, verb)
+	case *pg.Node_NotifyStmt:
+		return notifies.At(-1)
 	case *pg.Node_AlterRoleStmt:
 		if setsPassword(n.GetAlterRoleStmt()) {
 			return definitions.At(-1, verb).Hinting("The data owner changes passwords in the policy file: dpproxy user add NAME --policy FILE.")

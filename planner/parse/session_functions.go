@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -68,7 +69,7 @@ func (s *Statement) takeActs(q *pg.SelectStmt) {
 	for column, item := range q.TargetList {
 		target := item.GetResTarget()
 		f := target.GetVal().GetFuncCall()
-		if f == nil || len(f.Args) != 1 || !plainCall(f) {
+		if f == nil || len(f.Args) != 1 || !ast.IsPlainCall(f) {
 			continue
 		}
 		name, refusal := ast.FunctionName(f)
@@ -87,7 +88,7 @@ func (s *Statement) takeActs(q *pg.SelectStmt) {
 // readsAtMost tells a SELECT that reads nothing, or that relation of pg_catalog alone, by its name or by a function's,
 // row by row.
 func readsAtMost(q *pg.SelectStmt, relation, function string) bool {
-	if !rowByRow(q) || len(q.WindowClause) > 0 || len(q.FromClause) > 1 {
+	if !ast.IsRowByRow(q) || len(q.WindowClause) > 0 || len(q.FromClause) > 1 {
 		return false
 	}
 	for _, from := range q.FromClause {
@@ -96,7 +97,8 @@ func readsAtMost(q *pg.SelectStmt, relation, function string) bool {
 		if f := from.GetRangeFunction().GetFunctions(); len(f) == 1 && len(f[0].GetList().GetItems()) > 0 {
 			names, wanted = ast.Strings(f[0].GetList().GetItems()[0].GetFuncCall().GetFuncname()), function
 		}
-		if n := len(names); n == 0 || n > 2 || names[n-1] != wanted || n == 2 && names[0] != "" && names[0] != "pg_catalog" {
+		ways := [][]string{{wanted}, {"", wanted}, {"pg_catalog", wanted}}
+		if !slices.ContainsFunc(ways, func(way []string) bool { return slices.Equal(names, way) }) {
 			return false
 		}
 	}
@@ -112,17 +114,6 @@ func readsAtMost(q *pg.SelectStmt, relation, function string) bool {
 		}
 	})
 	return plain
-}
-
-// rowByRow tells a SELECT of which each column is an expression over a row of FROM, if there is one, but for aggregates
-// and windows.
-func rowByRow(q *pg.SelectStmt) bool {
-	return q.Op == pg.SetOperation_SETOP_NONE && len(q.ValuesLists)+len(q.GroupClause)+len(q.SortClause)+len(q.DistinctClause)+
-		len(q.LockingClause) == 0 && q.HavingClause == nil && q.WithClause == nil && q.LimitCount == nil && q.LimitOffset == nil && q.IntoClause == nil
-}
-
-func plainCall(f *pg.FuncCall) bool {
-	return f.Over == nil && f.AggFilter == nil && !f.AggDistinct && !f.AggStar && !f.FuncVariadic && len(f.AggOrder) == 0
 }
 
 // constantNode tells a constant or parameter, with or without a sign or a cast.

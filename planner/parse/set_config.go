@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -27,7 +28,7 @@ type Assignment struct {
 
 // takeAssignments puts the given values in the place of calls of set_config. Calls anywhere else stay, and are refused.
 func (s *Statement) takeAssignments(q *pg.SelectStmt) {
-	alone, settings := len(q.FromClause) == 0 && q.WhereClause == nil && rowByRow(q), readsAtMost(q, "pg_settings", "pg_show_all_settings")
+	alone, settings := len(q.FromClause) == 0 && q.WhereClause == nil && ast.IsRowByRow(q), readsAtMost(q, "pg_settings", "pg_show_all_settings")
 	if !alone && (len(q.FromClause) == 0 || !settings) {
 		return
 	}
@@ -46,29 +47,23 @@ func (s *Statement) takeAssignments(q *pg.SelectStmt) {
 	}
 }
 
+// booleans are the words that a last argument may be.
+var booleans = map[string]bool{"on": true, "true": true, "t": true, "off": false, "false": false, "f": false}
+
 // assignmentOf reads set_config(name, value, local), and reports whether it is one whose last argument is a constant.
 func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
-	if f == nil || len(f.Args) != 3 || f.Over != nil || f.AggFilter != nil || f.AggDistinct || f.AggStar || len(f.AggOrder) > 0 {
+	if f == nil || len(f.Args) != 3 || f.Over != nil || ast.HasAggregateClause(f) {
 		return a, nil, false
 	}
-	switch names := f.Funcname; {
-	case len(names) == 0 || names[len(names)-1].GetString_().GetSval() != "set_config":
-		return a, nil, false
-	case len(names) > 2 || len(names) == 2 && names[0].GetString_().GetSval() != "pg_catalog":
+	names := ast.Strings(f.Funcname)
+	if !slices.Equal(names, []string{"set_config"}) && !slices.Equal(names, []string{"pg_catalog", "set_config"}) {
 		return a, nil, false
 	}
-	local, isConstant := settingValue(f.Args[2])
+	local, _ := settingValue(f.Args[2])
 	if isNull(uncast(f.Args[2])) {
-		local, isConstant = "off", true
+		local = "off"
 	}
-	if !isConstant {
-		return a, nil, false
-	}
-	switch strings.ToLower(local) {
-	case "on", "true", "t":
-		a.Local = true
-	case "off", "false", "f":
-	default:
+	if a.Local, ok = booleans[strings.ToLower(local)]; !ok {
 		return a, nil, false
 	}
 	each := func() (Assignment, *pg.Node, bool) {

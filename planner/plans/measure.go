@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -22,14 +23,7 @@ func (m *Measure) Describe() []byte {
 }
 
 // ColumnIndex is the place of a column in its table; −1: it is of another.
-func ColumnIndex(t *policy.Table, c *policy.Column) int {
-	for i, have := range t.Columns {
-		if have == c {
-			return i
-		}
-	}
-	return -1
-}
+func ColumnIndex(t *policy.Table, c *policy.Column) int { return slices.Index(t.Columns, c) }
 
 // ColumnNames lists columns for people.
 func ColumnNames(columns []*policy.Column) string {

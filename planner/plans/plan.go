@@ -253,6 +253,9 @@ type Run struct {
 	Most      int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 
+// IsSum reports whether each row is a sum over cells of one measure, or a public fact.
+func (r *Run) IsSum() bool { return r.Threshold == nil && r.Mix == nil && r.Selected == nil }
+
 // Measures lists the measures that a leaf is read from, none where the leaf is public.
 func (l *Leaf) Measures() []int {
 	if l.Synthetic != nil {

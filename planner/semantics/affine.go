@@ -306,11 +306,12 @@ func (k ofSum) Type() policy.Type { return k.typ }
 func (k ofSum) Typmod() int32     { return k.typmod }
 
 func (k ofSum) Eval(row scalar.Row) (policy.Value, error) {
-	if v, ok := row[k.at].(policy.Numeric); ok && k.bare && v.Scale == k.scale { // most are
-		return v, nil
+	numeric, ok := row[k.at].(policy.Numeric)
+	if ok && k.bare && numeric.Scale == k.scale { // most are
+		return numeric, nil
 	}
-	if v, ok := row[k.at].(policy.Numeric); ok && k.scale >= v.Scale && v.Scale >= 0 && k.times.IsInt() && k.typ == policy.NumericType {
-		n := v.At(k.scale)
+	if ok && k.scale >= numeric.Scale && numeric.Scale >= 0 && k.times.IsInt() && k.typ == policy.NumericType {
+		n := numeric.At(k.scale)
 		n.Mul(n, k.times.Num())
 		if k.plus.Sign() != 0 {
 			plus, _ := unitsOfRat(k.plus, k.scale)
@@ -325,10 +326,7 @@ func (k ofSum) Eval(row scalar.Row) (policy.Value, error) {
 	x.Mul(x, k.times).Add(x, k.plus)
 	scale := k.scale
 	if scale < 0 {
-		scale = int32(DecimalsOf(x))
-		if v, ok := row[k.at].(policy.Numeric); ok {
-			scale = max(scale, v.Scale)
-		}
+		scale = max(int32(DecimalsOf(x)), numeric.Scale)
 	}
 	if k.typ == policy.NumericType {
 		x.Mul(x, new(big.Rat).SetInt(derived.Tens(scale)))

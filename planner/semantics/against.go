@@ -78,6 +78,11 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 			return t, ok, refusal
 		}
 	}
+	return l.byValues(e)
+}
+
+// byValues is the third way, of the side that has fewer values.
+func (l *Lowerer) byValues(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	size := func(i int) int {
 		c := l.Table.Columns[e.Args[i].Cols[0]]
 		if c.Domain == nil || c.Open != nil || e.Args[i].Form == FormColumn {

@@ -1,6 +1,8 @@
 package semantics
 
 import (
+	"slices"
+
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -11,19 +13,16 @@ import (
 // is NULL of no values, and a count 0.
 func Aggregated(env scalar.Env, name string, values []policy.Value, typ, result policy.Type, pos int) (*Expr, *refuse.Refusal) {
 	n := int64(len(values))
+	compare := func(a, b policy.Value) int { return scalar.Compare(typ, a, b) }
 	switch {
 	case name == "count":
 		return ConstantExpr(n, policy.Int8, pos), nil
 	case n == 0:
 		return ConstantExpr(nil, result, pos), nil
-	case name == "min" || name == "max":
-		least := values[0]
-		for _, v := range values[1:] {
-			if c := scalar.Compare(typ, v, least); c < 0 && name == "min" || c > 0 && name == "max" {
-				least = v
-			}
-		}
-		return ConstantExpr(least, typ, pos), nil
+	case name == "min":
+		return ConstantExpr(slices.MinFunc(values, compare), typ, pos), nil
+	case name == "max":
+		return ConstantExpr(slices.MaxFunc(values, compare), typ, pos), nil
 	}
 	called := func(op string, a scalar.Expr, v policy.Value, of policy.Type) (scalar.Expr, error) {
 		b, err := env.Cast(scalar.Constant(v, of), result, -1)

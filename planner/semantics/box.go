@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -115,12 +114,7 @@ func (b *Box) Steady(e *Expr) (policy.Value, *refuse.Refusal) {
 
 // IsWide reports whether an expression reads a column whose cell has several values.
 func (b *Box) IsWide(e *Expr) bool {
-	for _, c := range e.Cols {
-		if b.wide[c] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Cols, func(c int) bool { return b.wide[c] })
 }
 
 // steady reports whether e is constant on the box: it reads only columns of single values, or is monotone and equal at
@@ -134,19 +128,7 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 	b.Env.Work.Step(e.Steps())
 	varies := b.waits(e)
 	if !varies && (e.Monotone || e.Form == FormIsNull && (e.Args[0].Monotone || e.Args[0].within != nil)) {
-		low, refusal := e.Value(b.Low)
-		if refusal != nil {
-			return false, refusal
-		}
-		end := b.Inner
-		if e.Form == FormCompare && (e.Args[0].Form == FormColumn || e.Args[1].Form == FormColumn) {
-			end = b.High
-		}
-		high, refusal := e.Value(end)
-		if refusal != nil {
-			return false, refusal
-		}
-		return Same(e.Type(), low, high) && b.steadyAtTurns(e, low), nil
+		return b.sameAtEnds(e)
 	}
 	if e.within != nil && !varies {
 		if ok, refusal := b.steadyWithin(e); ok || refusal != nil {
@@ -160,7 +142,7 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 		}
 		return b.steady(granule)
 	}
-	if e.Form == FormColumn || len(e.Args) == 0 {
+	if len(e.Args) == 0 {
 		return false, nil
 	}
 	if b.betweenSteps(e) {
@@ -170,6 +152,24 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 		return b.allSteady(sides)
 	}
 	return b.allSteady(e.Args)
+}
+
+// sameAtEnds reports whether what is monotone has one value at both ends of the box, and at the changes of a clock
+// between them.
+func (b *Box) sameAtEnds(e *Expr) (bool, *refuse.Refusal) {
+	low, refusal := e.Value(b.Low)
+	if refusal != nil {
+		return false, refusal
+	}
+	end := b.Inner
+	if e.Form == FormCompare && (e.Args[0].Form == FormColumn || e.Args[1].Form == FormColumn) {
+		end = b.High
+	}
+	high, refusal := e.Value(end)
+	if refusal != nil {
+		return false, refusal
+	}
+	return Same(e.Type(), low, high) && b.steadyAtTurns(e, low), nil
 }
 
 // waits reports whether e reads a column by steps and awaits a number.
@@ -185,10 +185,7 @@ func (b *Box) betweenSteps(e *Expr) bool {
 	if !e.Awaited || e.Form != FormCompare {
 		return false
 	}
-	column, with, op := e.Args[0], e.Args[1], e.Op
-	if column.IsConstant() {
-		column, with, op = with, column, predicate.Mirrored[op]
-	}
+	column, with, op := e.constantLast()
 	if column.Form != FormColumn || !with.IsConstant() || op != ">=" && op != "<" {
 		return false
 	}
@@ -208,12 +205,17 @@ func (b *Box) betweenSteps(e *Expr) bool {
 		return false
 	}
 	x, _ := derived.RatOf(v)
+	return stepsAtDigits(d, scale) && x.Abs(x).Cmp(big.NewRat(1_000_000_000, 1)) <= 0
+}
+
+// stepsAtDigits reports whether a domain has a step at each number of so many digits after the point.
+func stepsAtDigits(d *policy.Domain, scale int32) bool {
 	least, isNumber := derived.RatOf(d.Min)
 	step := new(big.Rat).SetInt64(d.Step.Whole)
 	if d.Type == policy.NumericType {
 		step, _ = derived.RatOf(d.Step.Decimal)
 	}
-	if !isNumber || step == nil || step.Sign() <= 0 || x.Abs(x).Cmp(big.NewRat(1_000_000_000, 1)) > 0 {
+	if !isNumber || step == nil || step.Sign() <= 0 {
 		return false
 	}
 	return new(big.Rat).Quo(Power10(int(-scale), 1), step).IsInt() && least.Quo(least, step).IsInt()

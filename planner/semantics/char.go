@@ -58,10 +58,7 @@ func (t *Translator) Filled(e *Expr) (*Expr, *refuse.Refusal) {
 		return nil, ScalarRefusal(err, e.Pos)
 	}
 	s, err := t.Env.Call("rpad", e.Expr, whole)
-	if err != nil {
-		return nil, ScalarRefusal(err, e.Pos)
-	}
-	return Node(FormOther, "rpad", s, e.Pos, e, length), nil
+	return Made(FormOther, "rpad", s, err, e.Pos, e, length)
 }
 
 // char reads a constant that is cast to char(n), which cuts it: 'gold '::char(3) is 'gol'; nil means it is another

@@ -77,14 +77,11 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 	if e.Form != FormCompare {
 		return false
 	}
-	shown, constant, op := e.Args[0], e.Args[1], e.Op
-	if shown.IsConstant() {
-		shown, constant, op = constant, shown, predicate.Mirrored[op]
-	}
-	within := shown.within
-	if within == nil || shown.Type() != policy.TimeT || shown.Typmod() >= 0 || len(shown.Args) != 1 || !goesAlong(shown.Args[0]) || constant.Type() != policy.TimeT && constant.Type() != policy.Unknown {
+	shown, constant, op := e.constantLast()
+	if !showsTime(shown) || constant.Type() != policy.TimeT && constant.Type() != policy.Unknown {
 		return false
 	}
+	within := shown.within
 	if same, refusal := l.Box.steady(within); !same || refusal != nil || !within.calm(l.Box.Low, l.Box.High) {
 		return false
 	}
@@ -92,9 +89,9 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 	if c.Domain.Ladder != nil { // whose cells have many lengths
 		return false
 	}
-	if l.snaps(c) && op != "=" && op != "<>" {
+	if l.snaps(c, op) {
 		l.Notes.Add("bounds on " + c.Name + " snap to its steps of " + StepOf(c))
-		addTruth(op == ">" || op == ">=", cell, cell+1, holds, fails)
+		addTruth(strings.HasPrefix(op, ">"), cell, cell+1, holds, fails)
 		return true
 	}
 	begins, ends, at := timeAt(shown, l.Box.Low), timeAt(shown, l.Box.High), constantTime(l.Env, constant)
@@ -126,6 +123,11 @@ func (d *dividedCells) with(whole truth) truth {
 		whole.Fails = predicate.Any(whole.Fails, predicate.All(in, predicate.Past{Column: c, Op: predicate.Opposite[op], By: by}))
 	}
 	return whole
+}
+
+// showsTime reports whether e is the time of the day of a column, or of what is so much later as the column is.
+func showsTime(e *Expr) bool {
+	return e.within != nil && e.Type() == policy.TimeT && e.Typmod() < 0 && len(e.Args) == 1 && goesAlong(e.Args[0])
 }
 
 // readsDayTime tells that some part of e is a time of the day that a moment shows.

@@ -66,6 +66,14 @@ type Expr struct {
 // IsConstant tells that e reads no column.
 func (e *Expr) IsConstant() bool { return len(e.Cols) == 0 }
 
+// constantLast are the operands of a comparison and its operator, of which a constant is the second operand.
+func (e *Expr) constantLast() (left, right *Expr, op string) {
+	if e.Args[0].IsConstant() {
+		return e.Args[1], e.Args[0], predicate.Mirrored[e.Op]
+	}
+	return e.Args[0], e.Args[1], e.Op
+}
+
 // ValuesRead are the positions of the columns whose values e depends on, without those of which it asks only whether
 // they are NULL.
 func (e *Expr) ValuesRead() (columns []int) {
@@ -135,6 +143,14 @@ func stepsOf(op string, t policy.Type) int {
 		return 40
 	}
 	return 3
+}
+
+// Made is a node of which package scalar made s, or the refusal of what it found wrong with the arguments.
+func Made(f Form, op string, s scalar.Expr, err error, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return Node(f, op, s, pos, args...), nil
 }
 
 // ColumnExpr is the i-th column of the row.

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -88,12 +89,9 @@ func notPermitted(name string, pos int) *refuse.Refusal {
 
 // serverFunction tells a function that PostgreSQL has and that no query may call: it reaches beyond its arguments.
 func serverFunction(name string) bool {
-	for _, prefix := range []string{"pg_", "lo_", "dblink", "query_to", "table_to", "schema_to", "database_to", "cursor_to", "set_", "nextval", "currval", "lastval", "setval", "setseed", "gen_random_uuid", "ts_stat", "xpath", "txid_", "binary_", "read_"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"pg_", "lo_", "dblink", "query_to", "table_to", "schema_to", "database_to", "cursor_to", "set_", "nextval", "currval",
+		"lastval", "setval", "setseed", "gen_random_uuid", "ts_stat", "xpath", "txid_", "binary_", "read_"},
+		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // notOverRows refuses a function that PostgreSQL has and package scalar has not, which does not make it unknown; nil

@@ -49,6 +49,11 @@ func (t *Translator) IsOne(n *pg.Node) (*Expr, *refuse.Refusal) {
 	if refusal != nil || !e.IsConstant() || e.Parameter > 0 {
 		return nil, refusal
 	}
+	return t.constantIsOne(e)
+}
+
+// constantIsOne is true of the number 1 and false of 0 and NULL, or nil of other constants.
+func (t *Translator) constantIsOne(e *Expr) (*Expr, *refuse.Refusal) {
 	v, refusal := e.Value(nil)
 	if refusal != nil {
 		return nil, refusal

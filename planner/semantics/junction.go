@@ -54,7 +54,7 @@ func equated(list []*Expr) map[string]*Expr {
 // equalToKnown is the truth of an equation of two columns' expressions, one of which is a constant where the conditions
 // beside it hold; not ok: it is another one.
 func (l *Lowerer) equalToKnown(e *Expr, known map[string]*Expr) (truth, bool, *refuse.Refusal) {
-	if len(known) == 0 || e.Form != FormCompare || e.Op != "=" || len(e.Args) != 2 || len(e.Cols) < 2 {
+	if e.Form != FormCompare || e.Op != "=" || len(e.Args) != 2 || len(e.Cols) < 2 {
 		return truth{}, false, nil
 	}
 	for i, a := range e.Args {

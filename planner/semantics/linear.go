@@ -14,6 +14,9 @@ const MaxTerms = 8
 // maxTermDecimals is how many digits after the point constants may have.
 const maxTermDecimals = 30
 
+// SumOrProduct are the operators by which sums of products are sums of products again.
+var SumOrProduct = WordSet("+ - *")
+
 // LinearOf reads an expression as a sum of products; nil means it is none, or too long.
 func LinearOf(e *Expr) []Product {
 	if t := e.Type(); !Numeric(e) && t != policy.DateType {
@@ -27,7 +30,7 @@ func LinearOf(e *Expr) []Product {
 		return LinearOf(e.Args[0])
 	case len(e.Args) == 1 && e.Op == "-":
 		return negated(LinearOf(e.Args[0]))
-	case len(e.Args) == 2 && (e.Op == "*" || e.Op == "+" || e.Op == "-"):
+	case len(e.Args) == 2 && SumOrProduct[e.Op]:
 		a, b := LinearOf(e.Args[0]), LinearOf(e.Args[1])
 		if a == nil || b == nil {
 			return nil

@@ -102,35 +102,37 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	if args == nil && (t.Params == nil || !t.Params.Describing) { // of an array that is NULL so is the comparison, whatever stands beside it
 		return ConstantExpr(nil, policy.Bool, pos), nil
 	}
-	if op == "=" && !all || op == "<>" && all {
-		if len(args) == 0 {
-			return ConstantExpr(all, policy.Bool, pos), nil
-		}
-		return t.Among(subject, args, all, pos)
-	}
-	if len(args) > maxOperations {
-		return nil, NoForm.At(pos, "this comparison with an array of more than "+strconv.Itoa(maxOperations)+" elements")
-	}
-	for i, e := range args {
-		switch {
-		case e.IsConstant() && e.Parameter == 0 && MustConstant(e) == nil: // of NULL every comparison is NULL
-			args[i] = ConstantExpr(nil, policy.Bool, pos)
-		default:
-			if args[i], r = t.Combine(op, pos, subject, e); r != nil {
-				return nil, r
-			}
-		}
-		if args[i].Type() != policy.Bool {
-			return nil, NoForm.At(pos, "this comparison with an array")
-		}
-	}
 	if len(args) == 0 {
 		return ConstantExpr(all, policy.Bool, pos), nil
 	}
-	if all {
-		return t.Junction(FormAnd, pos, args...)
+	if op == "=" && !all || op == "<>" && all {
+		return t.Among(subject, args, all, pos)
 	}
-	return t.Junction(FormOr, pos, args...)
+	return t.withEach(op, subject, args, all, pos)
+}
+
+// withEach is the AND (all), or the OR, of an operation with each element of an array, which it replaces in the list.
+func (t *Translator) withEach(op string, subject *Expr, list []*Expr, all bool, pos int) (*Expr, *refuse.Refusal) {
+	if len(list) > maxOperations {
+		return nil, NoForm.At(pos, "this comparison with an array of more than "+strconv.Itoa(maxOperations)+" elements")
+	}
+	for i, e := range list {
+		if e.IsConstant() && e.Parameter == 0 && MustConstant(e) == nil { // of NULL every comparison is NULL
+			list[i] = ConstantExpr(nil, policy.Bool, pos)
+			continue
+		}
+		var r *refuse.Refusal
+		if list[i], r = t.Combine(op, pos, subject, e); r != nil {
+			return nil, r
+		}
+		if list[i].Type() != policy.Bool {
+			return nil, NoForm.At(pos, "this comparison with an array")
+		}
+	}
+	if all {
+		return t.Junction(FormAnd, pos, list...)
+	}
+	return t.Junction(FormOr, pos, list...)
 }
 
 // Among is subject = ANY (args), or <> ALL: of an array or a sub-query, whose elements have a type of their own. With
@@ -163,7 +165,7 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 		}
 		t.noteArray(inner, first)
 		switch name := ast.TypeName(cast.TypeName); {
-		case t.charArray(inner) && !strings.HasSuffix(name, "bpchar"): // likewise
+		case t.parameterType(inner) == ast.BpcharArray && !strings.HasSuffix(name, "bpchar"): // likewise
 			return nil, refuse.BlankPadded.At(pos)
 		case strings.HasSuffix(name, "bpchar"):
 			return t.elementsAsChars(inner, subject, cast.TypeName, pos)
@@ -179,11 +181,11 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 		}
 		return t.elementsAs(inner, subject, policy.Text, cast.TypeName, pos)
 	}
-	if t.charArray(array) {
+	if t.parameterType(array) == ast.BpcharArray {
 		return t.elementsAsChars(array, subject, &pg.TypeName{}, pos)
 	}
 	texts := policy.Unknown
-	if p := array.GetParamRef(); array.GetAArrayExpr() != nil || p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.ArrayTypes[policy.Text] {
+	if array.GetAArrayExpr() != nil || t.parameterType(array) == ast.ArrayTypes[policy.Text] {
 		texts = policy.Text
 	}
 	return t.elementsOf(array, subject, texts, pos)
@@ -203,9 +205,13 @@ func (t *Translator) noteArray(n *pg.Node, typ *pg.TypeName) {
 	t.Params.Note(&Expr{Parameter: int(p.Number)}, array)
 }
 
-func (t *Translator) charArray(n *pg.Node) bool {
+// parameterType is the type of a parameter, or 0 of another node and while it is not known.
+func (t *Translator) parameterType(n *pg.Node) policy.Type {
 	p := n.GetParamRef()
-	return p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.BpcharArray
+	if p == nil || t.Params == nil {
+		return 0
+	}
+	return t.Params.TypeOf(int(p.Number))
 }
 
 // elementsAs are the elements of an array that is cast to another type than char(n)[], each cast so: of $1::date[] those

@@ -60,10 +60,14 @@ func (e *Expr) order(env scalar.Env, op string) {
 	if e.within = withinOf(op, e.Args); e.Type() == policy.TimeT && (op == "+" || op == "-") {
 		e.Monotone, e.within = false, nil // past midnight a clock begins again
 	}
-	if !e.Monotone || at < 0 || e.Args[at].isNumber() {
-		return
+	if e.Monotone && at >= 0 && IsMoment(e.Args[at].Type()) {
+		e.orderMoments(op, e.Args[at], env.Zone)
 	}
-	from, zone := e.Args[at], env.Zone
+}
+
+// orderMoments notes by which clock e, which is op over a moment or a day and constants, is monotone, if it reads one,
+// and unsets Monotone where no clock keeps the order.
+func (e *Expr) orderMoments(op string, from *Expr, zone *time.Location) {
 	switch op {
 	case "+", "-":
 		for _, a := range e.Args {
@@ -75,7 +79,7 @@ func (e *Expr) order(env scalar.Env, op string) {
 	case "date_bin", "to_timestamp":
 		return
 	case "date_trunc":
-		if zone = env.Zone; len(e.Args) == 3 {
+		if len(e.Args) == 3 {
 			zone, e.Monotone = zoneOf(e.Args[2])
 		}
 		if from.Type() != policy.TimestampTZ {
@@ -108,15 +112,6 @@ func isFixed(zone *time.Location) bool {
 	}
 	_, end := time.Unix(-1<<40, 0).In(zone).ZoneBounds()
 	return end.IsZero()
-}
-
-// isNumber tells types that no clock is read for.
-func (e *Expr) isNumber() bool {
-	switch e.Type() {
-	case policy.DateType, policy.TimestampT, policy.TimestampTZ:
-		return false
-	}
-	return true
 }
 
 // sameClock tells that a comparison, a cast or COALESCE leaves its varying argument the instant, or the wall clock's

@@ -60,25 +60,13 @@ func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
 		}
 		fallthrough
 	case FormAnd, FormOr, formNot, FormIs, FormOther:
-		for _, a := range e.Args {
-			if !b.exact(a, named) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(e.Args, func(a *Expr) bool { return !b.exact(a, named) })
 	case FormCompare:
-		column, constant := e.Args[0], e.Args[1]
-		if column.IsConstant() {
-			column, constant = constant, column
-		}
+		column, constant, _ := e.constantLast()
 		return (e.Op == "=" || e.Op == "<>") && column.Form == FormColumn && b.names(column, constant, named)
 	case formIn:
-		for _, a := range e.Args[1:] {
-			if e.Args[0].Form != FormColumn || !b.names(e.Args[0], a, named) {
-				return false
-			}
-		}
-		return true
+		return e.Args[0].Form == FormColumn &&
+			!slices.ContainsFunc(e.Args[1:], func(a *Expr) bool { return !b.names(e.Args[0], a, named) })
 	}
 	return false
 }

@@ -52,17 +52,14 @@ func (b *Box) Stretches(column int, exprs []*Expr, forced []int, moves bool) []S
 	if p.unit == 0 {
 		return nil
 	}
-	period := int64(1)
-	for _, e := range exprs {
+	period, ok := commonPeriod(exprs, func(e *Expr) (int64, bool) {
 		own, ok := p.repeats(e)
 		if !ok && moves {
-			own, ok = p.moves(e)
+			return p.moves(e)
 		}
-		if period = common(period, own); !ok || period == 0 {
-			return nil
-		}
-	}
-	if period = common(period, d.Step.Whole); period == 0 || period/d.Step.Whole > int64(d.Regular/2) {
+		return own, ok
+	})
+	if period = common(period, d.Step.Whole); !ok || period == 0 || period/d.Step.Whole > int64(d.Regular/2) {
 		return nil
 	}
 	ends := append([]int{0, d.Regular}, forced...)
@@ -128,6 +125,18 @@ func common(a, b int64) int64 {
 	return a / rest * b
 }
 
+// commonPeriod is after how many units all of some expressions come round, each after its own period.
+func commonPeriod(list []*Expr, periodOf func(*Expr) (int64, bool)) (period int64, ok bool) {
+	period = 1
+	for _, e := range list {
+		own, ok := periodOf(e)
+		if period = common(period, own); !ok || period == 0 {
+			return 0, false
+		}
+	}
+	return period, true
+}
+
 // inUnits is a length of time in units of the column; what is shorter than a unit, or no multiple, comes round with
 // several.
 func (p *periods) inUnits(micros int64) int64 { return common(micros, p.unit) / p.unit }
@@ -142,28 +151,24 @@ func (p *periods) repeats(e *Expr) (period int64, ok bool) {
 	case e.Form == formExtract && !slices.ContainsFunc(e.Args, isDayTime):
 		return p.field(e)
 	case e.Type() == policy.TimeT && len(e.Args) == 1 && isInstant(e.Args[0].Type()):
-		along, ok := p.moves(e.Args[0])
-		if ok && e.Args[0].Type() == policy.TimestampTZ {
-			ok = p.fixed(p.box.Env.Zone, e.Args[0])
-		}
-		period = common(along, p.inUnits(dayMicros))
-		return period, ok && period > 0
+		return p.fields(e.Args[0], []string{"hour"})
 	case (e.Op == "%" || e.Op == "mod") && len(e.Args) == 2 && e.Args[1].Form == formConstant && e.Type().Integer():
-		by, isWhole := MustConstant(e.Args[1]).(int64)
-		along, goes := p.moves(e.Args[0])
-		if low, fine := p.least(e.Args[0]); !isWhole || by == 0 || by == math.MinInt64 || !goes || !fine || low < 0 {
-			return 0, false
-		}
-		return common(along, max(by, -by)), true
+		return p.remainder(e.Args[0], MustConstant(e.Args[1]))
 	}
-	period = 1
-	for _, a := range e.Args {
-		own, ok := p.repeats(a)
-		if period = common(period, own); !ok || period == 0 {
-			return 0, false
-		}
+	if len(e.Args) == 0 {
+		return 0, false
 	}
-	return period, len(e.Args) > 0
+	return commonPeriod(e.Args, p.repeats)
+}
+
+// remainder is after how many units n modulo a constant comes round.
+func (p *periods) remainder(n *Expr, constant policy.Value) (period int64, ok bool) {
+	by, isWhole := constant.(int64)
+	along, goes := p.moves(n)
+	if low, fine := p.least(n); !isWhole || by == 0 || by == math.MinInt64 || !goes || !fine || low < 0 {
+		return 0, false
+	}
+	return common(along, max(by, -by)), true
 }
 
 // field is after how many units a field of a time comes round, or a text of such fields.
@@ -176,11 +181,13 @@ func (p *periods) field(e *Expr) (period int64, ok bool) {
 	} else {
 		fields = append(fields, strings.ToLower(predicate.Text(MustConstant(name))))
 	}
+	return p.fields(at, fields)
+}
+
+// fields is after how many units some fields of a time come round. Its time of the day does so with its hour.
+func (p *periods) fields(at *Expr, fields []string) (period int64, ok bool) {
 	along, ok := p.moves(at)
-	if !ok || !IsMoment(at.Type()) || len(fields) == 0 {
-		return 0, false
-	}
-	if at.Type() == policy.TimestampTZ && !p.fixed(p.box.Env.Zone, at) {
+	if !ok || !IsMoment(at.Type()) || len(fields) == 0 || at.Type() == policy.TimestampTZ && !p.fixed(p.box.Env.Zone, at) {
 		return 0, false
 	}
 	period = along

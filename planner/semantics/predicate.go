@@ -26,9 +26,9 @@ type Lowerer struct {
 	matter map[int]SpansOf // the cells of columns at which the condition that is lowered now can change a conjunction or disjunction around it; of other columns: all
 }
 
-// snaps reports whether bounds between two steps of a column move to the step.
-func (l *Lowerer) snaps(c *policy.Column) bool {
-	return l.OffGrid == plans.OffGridSnap || l.OffGrid == plans.OffGridPolicy && c.Snap
+// snaps reports whether a bound between two steps of a column moves to the step.
+func (l *Lowerer) snaps(c *policy.Column, op string) bool {
+	return op != "=" && op != "<>" && (l.OffGrid == plans.OffGridSnap || l.OffGrid == plans.OffGridPolicy && c.Snap)
 }
 
 // truth says where a condition is true and where it is false; elsewhere it is NULL.
@@ -126,17 +126,11 @@ func (l *Lowerer) member(e *Expr) (truth, bool, *refuse.Refusal) {
 
 // compare is a comparison of a bare column with a constant that lies inside a step: the database makes it.
 func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
-	column, constant, op := e.Args[0], e.Args[1], e.Op
-	if column.IsConstant() {
-		column, constant, op = constant, column, predicate.Mirrored[op]
-	}
+	column, constant, op := e.constantLast()
 	column, constant = uncast(column), uncast(constant)
 	if column.Form == FormColumn && constant.Form == FormColumn {
 		t, ok := l.between(column.Cols[0], constant.Cols[0], op)
 		return t, ok, nil
-	}
-	if column.Form != FormColumn && constant.Form == FormColumn {
-		column, constant, op = constant, column, predicate.Mirrored[op]
 	}
 	if column.Form != FormColumn || !constant.IsConstant() {
 		return truth{}, false, nil
@@ -160,7 +154,7 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 			op = ">"
 		}
 	}
-	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
+	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c, op) {
 		return l.snap(c, op, cell), true, nil
 	}
 	l.noteOffGrid(c, c.Name+" "+op)
@@ -257,24 +251,31 @@ func (l *Lowerer) overCells(e *Expr) (truth, bool, *refuse.Refusal) {
 	if c.Domain == nil {
 		return truth{}, false, DomainMissing.At(e.Pos, c.Name)
 	}
-	if e.Form == FormCompare && c.Domain.Ordered() && c.Domain.Regular > FewRegular && withinOf("<", e.Args) == nil {
-		if e.Op == "=" || e.Op == "<>" {
-			return l.equality(e)
-		}
-		if e.Monotone && (!e.Awaited || c.Domain.Single()) && l.Box.Calm(e, i) {
-			return l.threshold(e, i, c.Domain)
-		}
-	}
 	if e.Form == FormIsNull && e.Args[0].Form == FormColumn && c.Open == nil {
 		return nulls(c), true, nil
 	}
 	if c.Domain.Regular > FewRegular {
-		if t, ok := l.byParts(e); ok {
-			return t, true, nil
+		return l.overManyCells(e, i)
+	}
+	return l.byPieces(e, i)
+}
+
+// overManyCells finds the cells by the form of a condition, and by pieces where its form says nothing of them.
+func (l *Lowerer) overManyCells(e *Expr, i int) (truth, bool, *refuse.Refusal) {
+	d := l.Table.Columns[i].Domain
+	if e.Form == FormCompare && d.Ordered() && withinOf("<", e.Args) == nil {
+		if e.Op == "=" || e.Op == "<>" {
+			return l.equality(e)
 		}
-		if e.Form == formIn && c.Domain.Ordered() && e.Args[0].Monotone && !e.Args[0].IsConstant() {
-			return l.list(e)
+		if e.Monotone && (!e.Awaited || d.Single()) && l.Box.Calm(e, i) {
+			return l.threshold(e, i, d)
 		}
+	}
+	if t, ok := l.byParts(e); ok {
+		return t, true, nil
+	}
+	if e.Form == formIn && d.Ordered() && e.Args[0].Monotone && !e.Args[0].IsConstant() {
+		return l.list(e)
 	}
 	return l.byPieces(e, i)
 }

@@ -4,6 +4,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -55,10 +56,8 @@ func (t *Translator) rowsCompared(op string, left, right *pg.RowExpr) (*Expr, *r
 	if len(left.Args) != len(right.Args) {
 		return nil, rowLengths.At(pos)
 	}
-	if op == "!=" {
-		op = "<>"
-	}
-	if strict[op] == "" && op != "=" && op != "<>" || len(left.Args) == 0 {
+
+	if predicate.Opposite[op] == "" || len(left.Args) == 0 {
 		return nil, NoForm.At(pos, "a row expression")
 	}
 	var out *Expr

@@ -62,11 +62,7 @@ func (s *Settler) Settled(e *Expr) *Expr {
 	switch t := e.Type(); {
 	case t == policy.NumericType:
 		scale = int32(DecimalsIn(e, s.Rows.Own())) // below 0 of columns without a number of digits of their own
-	case t == policy.IntervalT: // others may have been written otherwise than in days and less than a day
-		if !Elapsed(e) {
-			return e
-		}
-	case !t.Integer() && t != policy.DateType:
+	case !t.Integer() && t != policy.DateType && !Elapsed(e): // intervals may be written otherwise than in days and less
 		return e
 	}
 	at, times, ok := s.column(f)
@@ -194,22 +190,7 @@ func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
 // quotient of whole numbers from 0 on. The largest whole number that is at most x / by is above n where x is at least
 // (n + 1) · by, and n or more where x is at least n · by.
 func (r affineReader) floored(e, other *Expr, op string) (x, n *Affine, same string, ok bool) {
-	var by *big.Rat
-	switch {
-	case len(e.Args) == 1 && e.Type() == policy.DateType && isInstant(e.Args[0].Type()) && other.Type() == policy.DateType:
-		if x = r.of(e.Args[0]); x != nil {
-			x = r.asInstant(x, e.Args[0].Type(), policy.TimestampT)
-		}
-		by = big.NewRat(dayMicros, 1)
-	case len(e.Args) == 2 && e.Op == "/" && e.Type().Integer() && other.Type().Integer() && e.Args[1].IsConstant():
-		x = r.of(e.Args[0])
-		if c := r.of(e.Args[1]); c != nil {
-			by = c.plus
-		}
-		if x == nil || by == nil || by.Sign() <= 0 || r.least(x).Sign() < 0 {
-			return nil, nil, "", false
-		}
-	}
+	x, by := r.undivided(e, other)
 	if n = r.of(other); x == nil || n == nil {
 		return nil, nil, "", false
 	}
@@ -224,6 +205,27 @@ func (r affineReader) floored(e, other *Expr, op string) (x, n *Affine, same str
 		return x, n, op, true
 	}
 	return nil, nil, "", false
+}
+
+// undivided returns x and by, of which e is the largest whole number that is at most x / by: the day of a moment beside
+// a day, a quotient from 0 on beside a whole number. It returns a nil x for other expressions.
+func (r affineReader) undivided(e, other *Expr) (x *Affine, by *big.Rat) {
+	switch {
+	case len(e.Args) == 1 && e.Type() == policy.DateType && isInstant(e.Args[0].Type()) && other.Type() == policy.DateType:
+		if x = r.of(e.Args[0]); x != nil {
+			x = r.asInstant(x, e.Args[0].Type(), policy.TimestampT)
+		}
+		by = big.NewRat(dayMicros, 1)
+	case len(e.Args) == 2 && e.Op == "/" && e.Type().Integer() && other.Type().Integer() && e.Args[1].IsConstant():
+		x = r.of(e.Args[0])
+		if c := r.of(e.Args[1]); c != nil {
+			by = c.plus
+		}
+		if x == nil || by == nil || by.Sign() <= 0 || r.least(x).Sign() < 0 {
+			return nil, nil
+		}
+	}
+	return x, by
 }
 
 // least is what an expression is at least.

@@ -48,41 +48,43 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 	if !known || refusal != nil {
 		return e, refusal
 	}
-	r := append(slices.Clone(c.Reading), parts...)
+	out, refusal := t.readingColumn(c, append(slices.Clone(c.Reading), parts...), e.Pos)
+	if refusal == nil && negated {
+		return t.Not(out)
+	}
+	return out, refusal
+}
+
+// readingColumn is the column of a reading r of the text that c is, or is a reading of.
+func (t *Translator) readingColumn(c *policy.Column, r policy.Reading, pos int) (*Expr, *refuse.Refusal) {
 	of := c
 	if c.Reading != nil {
 		of = c.Beside
 	}
 	if err := r.Check(); err != nil {
-		return nil, textQuestion.At(e.Pos, err.Error())
+		return nil, textQuestion.At(pos, err.Error())
 	}
-	at := slices.IndexFunc(table.Columns, func(have *policy.Column) bool {
-		return have.Reading != nil && of != nil && have.Beside == of && slices.Equal(have.Reading, r)
+	if of == nil {
+		return nil, anyText.At(pos, c.Name)
+	}
+	at := slices.IndexFunc(t.Texts.Of().Columns, func(have *policy.Column) bool {
+		return have.Reading != nil && have.Beside == of && slices.Equal(have.Reading, r)
 	})
-	var out *Expr
-	switch {
-	case of == nil:
-		return nil, anyText.At(e.Pos, c.Name)
-	case at >= 0:
-		out = ColumnExpr(at, r.Type(), -1, e.Pos)
-	default:
-		ok, err := t.Texts.Want(of.Open, r)
-		if err != nil {
-			return nil, textQuestion.At(e.Pos, err.Error())
-		}
-		if !ok { // these rows have lost it on the way
-			return nil, anyText.At(e.Pos, c.Name)
-		}
-		out = ConstantExpr(nil, r.Type(), e.Pos) // which stands for it until the statement is bound again
+	if at >= 0 {
+		return ColumnExpr(at, r.Type(), -1, pos), nil
 	}
-	if negated {
-		return t.Not(out)
+	ok, err := t.Texts.Want(of.Open, r)
+	if err != nil {
+		return nil, textQuestion.At(pos, err.Error())
 	}
-	return out, nil
+	if !ok { // these rows have lost it on the way
+		return nil, anyText.At(pos, c.Name)
+	}
+	return ConstantExpr(nil, r.Type(), pos), nil // which stands for it until the statement is bound again
 }
 
-// coalesced is a function of coalesce(x, c), where x is a text that nobody declared and c a constant; nil means the
-// function is none of these, or its arguments are others. Of
+// coalesced is a function of coalesce(x, c), where x is a text that nobody declared and c a constant, of arguments of
+// which one is that (anyCoalesces); nil means the function is none of these, or there are other arguments beside it. Of
 //
 //	coalesce(note, '') LIKE '%late%'  it is  coalesce(note LIKE '%late%', '' LIKE '%late%')
 //
@@ -100,9 +102,6 @@ func (t *Translator) coalesced(args []*Expr, of func(args []*Expr) (*Expr, *refu
 		default:
 			return nil, nil
 		}
-	}
-	if at < 0 {
-		return nil, nil
 	}
 	whole := bareText(args[at])
 	c, refusal := whole.Args[1].Value(nil)
@@ -131,10 +130,7 @@ func (t *Translator) coalesced(args []*Expr, of func(args []*Expr) (*Expr, *refu
 		return nil, refusal
 	}
 	s, err := t.Env.Coalesce(first.Expr, second.Expr)
-	if err != nil {
-		return nil, ScalarRefusal(err, whole.Pos)
-	}
-	return Node(FormOther, "coalesce", s, whole.Pos, first, second), nil
+	return Made(FormOther, "coalesce", s, err, whole.Pos, first, second)
 }
 
 // anyCoalesces reports whether one of some arguments may be that.
@@ -201,75 +197,79 @@ func constantsOf(args []*Expr) (texts []string, numbers []int, known bool, refus
 	return texts, numbers, true, nil
 }
 
+// bareParts are the parts of functions of a text without constants.
+var bareParts = map[string]policy.Reading{
+	"lower ": {{Word: policy.Lower}}, "upper ": {{Word: policy.Upper}},
+	"ltrim ": {{Word: policy.TrimLeft}}, "rtrim ": {{Word: policy.TrimRight}}, "btrim ": {{Word: policy.TrimLeft}, {Word: policy.TrimRight}},
+	"length ": {{Word: policy.Length}}, "char_length ": {{Word: policy.Length}}, "character_length ": {{Word: policy.Length}},
+}
+
 // partsOf are the parts of a reading that an expression over a text is, the last ones; not known: it is none.
 func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool, refusal *refuse.Refusal) {
 	texts, numbers, known, refusal := constantsOf(e.Args[1:])
 	if !known || refusal != nil {
 		return nil, false, false, refusal
 	}
-	with := func(list ...policy.Part) (policy.Reading, bool, bool, *refuse.Refusal) {
-		return list, negated, true, nil
+	shape := e.Op + " " + strings.Repeat("t", len(texts)) + strings.Repeat("n", len(numbers))
+	if parts = bareParts[shape]; parts != nil {
+		return parts, false, true, nil
 	}
-	nothing := policy.Part{Word: policy.Cut, From: 1} // what stands behind all that is read of a text
-	switch shape := strings.Repeat("t", len(texts)) + strings.Repeat("n", len(numbers)); e.Op + " " + shape {
+	switch shape {
 	case "!~~ t", "!~~* t", "~~ t", "~~* t":
 		negated = e.Op[0] == '!'
 		pattern := policy.Part{Word: policy.Like, Text: texts[0]}
 		if !strings.HasSuffix(e.Op, "*") {
-			return with(pattern)
+			return policy.Reading{pattern}, negated, true, nil
 		}
 		if !isASCII(pattern.Text) {
 			return nil, false, false, foldedText.At(e.Pos, "ILIKE")
 		}
 		pattern.Text = strings.ToLower(pattern.Text)
-		return with(policy.Part{Word: policy.Lower}, pattern)
+		return policy.Reading{{Word: policy.Lower}, pattern}, negated, true, nil
 	case "starts_with t", "^@ t":
-		return with(policy.Part{Word: policy.Like, Text: strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(texts[0]) + "%"})
-	case "left n", "right n":
-		if numbers[0] < 0 {
-			return nil, false, false, nil
+		pattern := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(texts[0]) + "%"
+		return policy.Reading{{Word: policy.Like, Text: pattern}}, false, true, nil
+	case "strpos t", "position t":
+		if texts[0] != "" {
+			return policy.Reading{{Word: policy.Position, Text: texts[0]}}, false, true, nil
 		}
-		return with(policy.Part{Word: map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op], Length: min(numbers[0], policy.MaxTextLength)})
+	}
+	part, known, refusal := t.stretchOf(e, shape, texts, numbers)
+	return policy.Reading{part}, false, known, refusal
+}
+
+// stretchOf is the part of a reading that gives a stretch of a text, by numbers of characters or fields; not known: it
+// is none.
+func (t *Translator) stretchOf(
+	e *Expr, shape string, texts []string, numbers []int,
+) (part policy.Part, known bool, refusal *refuse.Refusal) {
+	nothing := policy.Part{Word: policy.Cut, From: 1} // what stands behind all that is read of a text
+	switch shape {
+	case "left n", "right n":
+		word := map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op]
+		return policy.Part{Word: word, Length: min(numbers[0], policy.MaxTextLength)}, numbers[0] >= 0, nil
 	case "substring n", "substr n":
 		if numbers[0] > policy.MaxTextLength {
-			return with(nothing)
+			return nothing, true, nil
 		}
-		return with(policy.Part{Word: policy.Cut, From: max(numbers[0], 1), Length: policy.MaxTextLength})
+		return policy.Part{Word: policy.Cut, From: max(numbers[0], 1), Length: policy.MaxTextLength}, true, nil
 	case "substring nn", "substr nn":
 		if numbers[1] < 0 {
 			_, err := t.Env.Call("substr", scalar.Constant("", policy.Text), e.Args[1].Expr, e.Args[2].Expr)
-			return nil, false, false, ScalarRefusal(err, e.Pos)
+			return part, false, ScalarRefusal(err, e.Pos)
 		}
 		from, end := max(numbers[0], 1), numbers[0]+numbers[1]
 		if from > policy.MaxTextLength || end <= from {
-			return with(nothing)
+			return nothing, true, nil
 		}
-		return with(policy.Part{Word: policy.Cut, From: from, Length: min(end-from, policy.MaxTextLength)})
+		return policy.Part{Word: policy.Cut, From: from, Length: min(end-from, policy.MaxTextLength)}, true, nil
 	case "split_part tn":
-		if numbers[0] < 1 || texts[0] == "" {
-			return nil, false, false, nil
+		if numbers[0] > policy.MaxTextLength && texts[0] != "" {
+			return nothing, true, nil
 		}
-		if numbers[0] > policy.MaxTextLength {
-			return with(nothing)
-		}
-		return with(policy.Part{Word: policy.Field, Text: texts[0], From: numbers[0]})
-	case "lower ", "upper ":
-		return with(policy.Part{Word: map[string]policy.Word{"lower": policy.Lower, "upper": policy.Upper}[e.Op]})
-	case "ltrim ":
-		return with(policy.Part{Word: policy.TrimLeft})
-	case "rtrim ":
-		return with(policy.Part{Word: policy.TrimRight})
-	case "btrim ":
-		return with(policy.Part{Word: policy.TrimLeft}, policy.Part{Word: policy.TrimRight})
-	case "length ", "char_length ", "character_length ":
-		return with(policy.Part{Word: policy.Length})
-	case "strpos t", "position t":
-		if texts[0] == "" {
-			return nil, false, false, nil
-		}
-		return with(policy.Part{Word: policy.Position, Text: texts[0]})
+		return policy.Part{Word: policy.Field, Text: texts[0], From: numbers[0]}, numbers[0] >= 1 && texts[0] != "", nil
 	}
-	return nil, false, false, nil
+	return part, false, nil
 }
 
 func isASCII(s string) bool {

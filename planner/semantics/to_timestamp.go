@@ -68,8 +68,9 @@ func readTime(env scalar.Env, text, template string) (time.Time, bool) {
 		zone = time.UTC
 	}
 	at := time.Date(values["YYYY"], time.Month(values["MM"]), values["DD"], values["HH24"], values["MI"], values["SS"], values["US"]*1000+values["MS"]*1_000_000, zone)
-	valid := text == "" && at.Year() == values["YYYY"] && int(at.Month()) == values["MM"] && at.Day() == values["DD"] && values["HH24"] < 24 && values["MI"] < 60 && values["SS"] < 60 && at.Year() > 1900
-	return at, valid
+	year, month, day := at.Date()
+	exists := [3]int{year, int(month), day} == [3]int{values["YYYY"], values["MM"], values["DD"]}
+	return at, text == "" && exists && values["HH24"] < 24 && values["MI"] < 60 && values["SS"] < 60 && year > 1900
 }
 
 // digitsOf reads exactly n digits.

@@ -34,6 +34,11 @@ func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 			return e, r
 		}
 	}
+	return t.byKind(n)
+}
+
+// byKind translates a node as what it is wherever it stands.
+func (t *Translator) byKind(n *pg.Node) (*Expr, *refuse.Refusal) {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_AConst:
 		return t.constant(v.AConst)
@@ -58,23 +63,26 @@ func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 	case *pg.Node_CoalesceExpr:
 		return t.variadic("coalesce", v.CoalesceExpr.Args, int(v.CoalesceExpr.Location))
 	case *pg.Node_MinMaxExpr:
-		name := "greatest"
-		if v.MinMaxExpr.Op == pg.MinMaxOp_IS_LEAST {
-			name = "least"
-		}
-		return t.variadic(name, v.MinMaxExpr.Args, int(v.MinMaxExpr.Location))
+		return t.variadic(ast.MinMaxName(v.MinMaxExpr), v.MinMaxExpr.Args, int(v.MinMaxExpr.Location))
 	case *pg.Node_SqlvalueFunction:
 		return t.sqlValue(v.SqlvalueFunction)
 	case *pg.Node_SubLink:
 		return t.subLink(v.SubLink)
 	case *pg.Node_CollateClause:
 		return t.collated(v.CollateClause)
-	case *pg.Node_AArrayExpr:
-		return nil, NoForm.At(int(v.AArrayExpr.Location), "an array")
-	case *pg.Node_RowExpr:
-		return nil, NoForm.At(int(v.RowExpr.Location), "a row expression")
 	}
-	return nil, NoForm.At(ast.Location(n), "this expression")
+	return nil, NoForm.At(ast.Location(n), untranslated(n))
+}
+
+// untranslated names a node of a kind that is no value of a row, for the refusal.
+func untranslated(n *pg.Node) string {
+	switch n.GetNode().(type) {
+	case *pg.Node_AArrayExpr:
+		return "an array"
+	case *pg.Node_RowExpr:
+		return "a row expression"
+	}
+	return "this expression"
 }
 
 // byBytes are the collations by which cells compare in any case, whatever the database's default is.
@@ -237,10 +245,14 @@ func (t *Translator) nullTest(n *pg.NullTest) (*Expr, *refuse.Refusal) {
 // Not is NOT e.
 func (t *Translator) Not(e *Expr) (*Expr, *refuse.Refusal) {
 	s, err := scalar.Not(e.Expr)
-	if err != nil {
-		return nil, ScalarRefusal(err, e.Pos)
-	}
-	return Node(formNot, "not", s, e.Pos, e), nil
+	return Made(formNot, "not", s, err, e.Pos, e)
+}
+
+// NotNull is e IS NOT NULL.
+func NotNull(e *Expr) *Expr {
+	absent := Node(FormIsNull, "isnull", scalar.IsNull(e.Expr), e.Pos, e)
+	present, _ := scalar.Not(absent.Expr) // of a truth value, which always is one
+	return Node(formNot, "not", present, e.Pos, absent)
 }
 
 func (t *Translator) booleanTest(b *pg.BooleanTest) (*Expr, *refuse.Refusal) {
@@ -322,7 +334,7 @@ func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Exp
 	if arg.Type() == policy.TimeT || typ == policy.TimeT {
 		return e, t.dayTime(e, arg)
 	}
-	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && !arg.isNumber() && !sameClock(e, arg) {
+	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && IsMoment(arg.Type()) && !sameClock(e, arg) {
 		e.setClock(t.Env.Zone, arg)
 	}
 	return e, nil
@@ -330,11 +342,7 @@ func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Exp
 
 // ordered tells of which types a cast keeps the order.
 func ordered(t policy.Type) bool {
-	switch t {
-	case policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType, policy.DateType, policy.TimestampT, policy.TimestampTZ:
-		return true
-	}
-	return false
+	return t.Integer() || t.Floating() || t == policy.NumericType || IsMoment(t)
 }
 
 func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
@@ -400,13 +408,7 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	if r != nil {
 		return nil, r
 	}
-	var s scalar.Expr
-	var err error
-	if name == "coalesce" {
-		s, err = t.Env.Coalesce(plain...)
-	} else {
-		s, err = t.Env.Call(name, plain...)
-	}
+	s, err := t.Env.Call(name, plain...)
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
 	}
@@ -468,8 +470,5 @@ func (t *Translator) Junction(f Form, pos int, parts ...*Expr) (*Expr, *refuse.R
 		join, op = scalar.Or, "or"
 	}
 	s, err := join(scalars(parts)...)
-	if err != nil {
-		return nil, ScalarRefusal(err, pos)
-	}
-	return Node(f, op, s, pos, parts...), nil
+	return Made(f, op, s, err, pos, parts...)
 }

@@ -24,7 +24,7 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if f.Over != nil {
 		return nil, WindowIn.At(pos, t.Place)
 	}
-	if ast.Aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
+	if ast.Aggregates[name] || ast.HasAggregateClause(f) {
 		return nil, refuse.AggregateIn.At(pos, t.Place)
 	}
 	if argument := ast.NamedArgument(f); argument != "" {
@@ -192,10 +192,7 @@ func (t *Translator) sqlValue(f *pg.SQLValueFunction) (*Expr, *refuse.Refusal) {
 		return nil, NoForm.At(pos, "a function of the session")
 	}
 	s, err := t.Env.Cast(now.Expr, target, typmod)
-	if err != nil {
-		return nil, ScalarRefusal(err, pos)
-	}
-	return Node(FormOther, "now:"+target.Name()+":"+strconv.Itoa(int(typmod)), s, pos, now), nil
+	return Made(FormOther, "now:"+target.Name()+":"+strconv.Itoa(int(typmod)), s, err, pos, now)
 }
 
 // subLink takes (SELECT constant) for its constant; any other sub-query is not a function of one row.
@@ -209,7 +206,5 @@ func (t *Translator) subLink(s *pg.SubLink) (*Expr, *refuse.Refusal) {
 
 // IsBareSelect tells SELECT expressions without anything else.
 func IsBareSelect(s *pg.SelectStmt) bool {
-	return s != nil && len(s.FromClause) == 0 && s.WhereClause == nil && len(s.GroupClause) == 0 && s.HavingClause == nil && len(s.ValuesLists) == 0 &&
-		s.WithClause == nil && s.Larg == nil && s.LimitCount == nil && s.LimitOffset == nil && len(s.DistinctClause) == 0 && len(s.SortClause) == 0 &&
-		s.IntoClause == nil && len(s.LockingClause) == 0 && len(s.WindowClause) == 0
+	return s != nil && len(s.FromClause)+len(s.WindowClause) == 0 && s.WhereClause == nil && ast.IsRowByRow(s)
 }

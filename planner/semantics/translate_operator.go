@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -52,10 +53,7 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		}
 		t.noteOperands("=", args)
 		s, err := t.Env.NullIf(plain[0], plain[1])
-		if err != nil {
-			return nil, ScalarRefusal(err, pos)
-		}
-		return Node(FormOther, "nullif", s, pos, args...), nil
+		return Made(FormOther, "nullif", s, err, pos, args...)
 	}
 	return nil, NoForm.At(pos, "this operation")
 }
@@ -82,7 +80,7 @@ func (t *Translator) Combine(op string, pos int, args ...*Expr) (*Expr, *refuse.
 		if moved := t.Settler.compared(t, e); moved != nil {
 			return moved, nil
 		}
-	case e.Op == "+" || e.Op == "-" || e.Op == "*":
+	case SumOrProduct[e.Op]:
 		if e.affine, e.read = t.Settler.reader().of(e), true; e.affine != nil || e.Nodes <= maxProductNodes && LinearOf(e) != nil {
 			return e, nil
 		}
@@ -100,7 +98,7 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 	if refusal := caseOfCollated(op, pos, args); refusal != nil {
 		return nil, refusal
 	}
-	if t.anyCoalesces(args) && (patterns[op] || op == "^@" || op == "=" || op == "<>" || op == "!=") {
+	if t.anyCoalesces(args) && (patterns[op] || slices.Contains([]string{"^@", "=", "<>"}, op)) {
 		if e, r := t.coalesced(args, func(args []*Expr) (*Expr, *refuse.Refusal) { return t.operation(op, pos, args...) }); e != nil || r != nil {
 			return e, r
 		}
@@ -118,11 +116,8 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 	}
 	t.noteOperands(op, args)
 	f := FormOther
-	switch op {
-	case "<", "<=", ">", ">=", "=", "<>", "!=":
-		if f = FormCompare; op == "!=" {
-			op = "<>"
-		}
+	if predicate.Opposite[op] != "" {
+		f = FormCompare
 	}
 	e := Node(f, op, s, pos, args...)
 	e.order(t.Env, op)
