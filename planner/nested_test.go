@@ -103,7 +103,8 @@ var nestedOnce = []string{
 	`SELECT count(*) FROM items i FULL JOIN visits v ON v.visit = i.visit`,
 	`SELECT count(*) FROM (SELECT who, product FROM calls EXCEPT SELECT v.person_id, i.product FROM items i JOIN visits v ON v.visit = i.visit) t`,
 	`SELECT count(*) FROM (SELECT who, product FROM calls INTERSECT SELECT v.person_id, i.product FROM items i JOIN visits v ON v.visit = i.visit) t`,
-	`SELECT count(*) FROM (SELECT DISTINCT ON (who) who, product FROM (SELECT who, product FROM calls UNION ALL SELECT who, product FROM calls) q ORDER BY who, product) t WHERE product = 0`,
+	`SELECT count(*) FROM (SELECT DISTINCT ON (who) who, product FROM
+		(SELECT who, product FROM calls UNION ALL SELECT who, product FROM calls) q ORDER BY who, product) t WHERE product = 0`,
 	`SELECT count(*) FROM (SELECT p.person_id AS a, p.age FROM people p INTERSECT SELECT c.who, c.referral FROM calls c) t`,
 }
 

@@ -401,9 +401,10 @@ have goes unseen. So are bool_or, bool_and and every, of rows that have (have no
 low end. Few values would be lost in noise that is made for the largest: they are then counted each, as for count(DISTINCT x), and those
 that more rows have than twice the error of their counts are added up (docs/adr/0114).
 
-count(DISTINCT x) of a column with more than 64 declared values is counted, and charged, even where the rows of each value have been
-paid for: these cannot tell a value that nobody has from one that few have, and no ± could be said. What they do tell is free: SELECT
-count(*) FROM (SELECT age FROM people GROUP BY age HAVING count(*) > 60) t, with twice the ± of the counts in the place of 60.
+count(DISTINCT x) of a column with more than 64 declared values is counted, and charged, even where the rows of each
+value have been paid for: these cannot tell a value that nobody has from one that few have, and no ± could be said.
+What they do tell is free: SELECT count(*) FROM (SELECT age FROM people GROUP BY age HAVING count(*) > 60) t, with
+twice the ± of the counts in the place of 60.
 
 `,
 }

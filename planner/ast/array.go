@@ -67,7 +67,7 @@ func SplitArray(text string) ([]policy.Value, bool) {
 	}
 }
 
-// arrayItem reads the item that a text begins with, and returns what stands behind it.
+// arrayItem reads the item that a text begins with, and returns what follows it.
 func arrayItem(text string) (item policy.Value, rest string, ok bool) {
 	var b strings.Builder
 	quoted := strings.HasPrefix(text, `"`)

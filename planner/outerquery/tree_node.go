@@ -95,7 +95,7 @@ func (t *tree) unqualified(fields []*pg.Node) []*pg.Node {
 }
 
 // leafColumn refers to a key or count of the leaf.
-// ofLeaf returns the column of the leaf that a node stands for, or nil if there is none.
+// ofLeaf returns the column of the leaf that a node denotes, or nil if there is none.
 func (t *tree) ofLeaf(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	if t.g == nil {
 		return nil, nil

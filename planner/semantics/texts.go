@@ -243,7 +243,7 @@ func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool
 func (t *Translator) stretchOf(
 	e *Expr, shape string, texts []string, numbers []int,
 ) (part policy.Part, known bool, refusal *refuse.Refusal) {
-	nothing := policy.Part{Word: policy.Cut, From: 1} // what stands behind all that is read of a text
+	nothing := policy.Part{Word: policy.Cut, From: 1} // what follows all that is read of a text
 	switch shape {
 	case "left n", "right n":
 		word := map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op]

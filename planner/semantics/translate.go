@@ -37,7 +37,7 @@ func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 	return t.byKind(n)
 }
 
-// byKind translates a node as what it is wherever it stands.
+// byKind translates a node by its kind, wherever it is.
 func (t *Translator) byKind(n *pg.Node) (*Expr, *refuse.Refusal) {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_AConst:

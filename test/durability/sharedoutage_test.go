@@ -34,7 +34,7 @@ func TestAnswerOutlivesAnOutage(t *testing.T) {
 	h.server.Exec(t, "postgres", "ALTER DATABASE "+h.database+" ALLOW_CONNECTIONS false",
 		fmt.Sprintf("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%s'", h.database))
 	held.Exec(`ROLLBACK`)
-	// The ledger itself looks twenty seconds for what became of a commit; only what lasts longer is left to the statement.
+	// The ledger itself looks twenty seconds for what became of a commit: only what lasts longer is the statement's.
 	outage := time.Duration(kit.Length(5, 25, 25)) * time.Second
 	time.Sleep(outage)
 	h.server.Exec(t, "postgres", "ALTER DATABASE "+h.database+" ALLOW_CONNECTIONS true")

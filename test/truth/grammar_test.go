@@ -190,8 +190,8 @@ func (s *statement) clearOf(said []string) *statement {
 	for i, o := range s.outs {
 		if least != "" && o.values != "" {
 			name, _, _ := strings.Cut(o.sql, "(")
-			c.outs[i].truth = fmt.Sprintf("(SELECT %s(u) FROM (SELECT u FROM unnest(array_agg(%s)) AS u WHERE u IS NOT NULL GROUP BY u "+
-				"HAVING count(*) > %s) AS q)", name, o.values, least)
+			c.outs[i].truth = fmt.Sprintf("(SELECT %s(u) FROM (SELECT u FROM unnest(array_agg(%s)) AS u "+
+				"WHERE u IS NOT NULL GROUP BY u HAVING count(*) > %s) AS q)", name, o.values, least)
 		}
 		if rows == "" {
 			continue
@@ -208,9 +208,8 @@ func (s *statement) clearOf(said []string) *statement {
 	return &c
 }
 
-// behind is the column that says how clear an output is, where counts may be off by so many rows: whether an average's
-// rows are more, which digits of bit_and or bit_or are not told by few rows, and by −1 less these that all its rows are
-// few.
+// behind is the column that says how clear an output is, where counts may be off by so many rows: whether an average
+// has more, which digits of bit_and or bit_or few rows do not decide, and by −1 less these that all its rows are few.
 func (s *statement) behind(o output, rows string) string {
 	if m := s.few(o); m != "" {
 		return "CASE WHEN count" + m + " > " + rows + " THEN 1 END"
@@ -818,7 +817,8 @@ func (g *grammar) aggregate(p place) output {
 		return o
 	}
 	if c, ok := g.pick(p.columns, wholeKind, moneyKind); ok && c.step == "" && g.chance(24) {
-		return output{sql: g.one("sum", "avg", "var_samp", "stddev_pop") + "(DISTINCT " + c.name + ")", role: valueRole, of: c, values: c.name}
+		sql := g.one("sum", "avg", "var_samp", "stddev_pop") + "(DISTINCT " + c.name + ")"
+		return output{sql: sql, role: valueRole, of: c, values: c.name}
 	}
 	sql, role := g.measure(p)
 	o := output{sql: sql, role: role, pair: factorsOf(sql, p.columns)}

@@ -218,8 +218,10 @@ def look(number, ids, picture):
         time.sleep(3)
         browser.get(url + "/superset/dashboard/%d/?standalone=1" % number)
         end, drawn, refused = time.time() + 240, {}, {}
-        while time.time() < end and len(drawn) + len(refused) < len(CHARTS):
+        passes = 0 # since something stands for each: what is drawn while it is asked for may be refused yet
+        while time.time() < end and passes < 5:
             time.sleep(1)
+            passes = passes + 1 if len(drawn) + len(refused) == len(CHARTS) else 0
             for i, (name, _, _) in zip(ids, CHARTS):
                 for holder in browser.find_elements(By.CSS_SELECTOR, "#chart-id-%d, [data-test-chart-id='%d']" % (i, i))[:1]:
                     browser.execute_script("arguments[0].scrollIntoView()", holder)
