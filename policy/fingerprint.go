@@ -43,7 +43,7 @@ func (t *Table) readFrom(f Fingerprints) []string {
 	return []string{"source", t.Source.Schema, t.Source.Name}
 }
 
-// describe writes it.
+// describe writes what a table's fingerprint is of.
 func (t *Table) describe(f Fingerprints) []byte {
 	var m meaning
 	m.line("table", "1")

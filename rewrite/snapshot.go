@@ -79,6 +79,8 @@ type Pages struct{ First, End uint32 }
 // Part is the extraction of the rows that lie in some pages. Claim. Parts whose pages follow one another from 0 on to
 // the end have every row once. Proof. Each row version that a snapshot sees has one place, in one page; rows of an
 // inheritance child have places of their own file.
+//
+// The extraction is one that Extract has made, which refuses tables and dialects that are in no snapshot.
 func (e Extraction) Part(p Pages) (Extraction, error) {
 	return extract(e.Table, e.from, p)
 }

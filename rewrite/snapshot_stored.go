@@ -141,7 +141,7 @@ const (
 )
 
 // storedLengths are how many bytes values of a form have, or 0 where that depends on the value.
-var storedLengths = [...]int{storedWhole: 8, storedDays: 4, storedMicros: 8, storedTruth: 1, storedText: 0}
+var storedLengths = [storedText + 1]int{storedWhole: 8, storedDays: 4, storedMicros: 8, storedTruth: 1}
 
 // Value is the number that is made of a stored value, which is not NULL, as PostgreSQL sends it in binary; known is
 // whether it is one and not NULL, ok whether these are the bytes of such a value.

@@ -114,7 +114,7 @@ func (b *DB) Ready(caller context.Context, queries ...rewrite.Query) error {
 		found, err = lookAgain(ctx, tx, b.cluster, b.shapes(queries), queries)
 		return err
 	})
-	if b.opened && found.citus != (b.cluster != nil) {
+	if err == nil && b.opened && found.citus != (b.cluster != nil) {
 		found.drift = append(found.drift, "the extension citus came or went")
 	}
 	switch {

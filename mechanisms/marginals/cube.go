@@ -1,7 +1,6 @@
 package marginals
 
 import (
-	"cmp"
 	"fmt"
 	"math/big"
 	"math/bits"
@@ -97,7 +96,10 @@ func newCube(shape []int, cells int, list []ranges.Marginal) (*cube, error) {
 		}
 		c.seen = append(c.seen, o)
 	}
-	return c, cmp.Or(c.prepare(), c.norms())
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	return c, c.norms()
 }
 
 // prepare finds what can be read, and how exactly.

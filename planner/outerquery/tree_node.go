@@ -94,7 +94,6 @@ func (t *tree) unqualified(fields []*pg.Node) []*pg.Node {
 	return fields
 }
 
-// leafColumn refers to a key or count of the leaf.
 // ofLeaf returns the column of the leaf that a node denotes, or nil if there is none.
 func (t *tree) ofLeaf(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	if t.g == nil {
@@ -107,6 +106,7 @@ func (t *tree) ofLeaf(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	return t.leafColumn(f), nil
 }
 
+// leafColumn refers to a key or count of the leaf.
 func (t *tree) leafColumn(f *aggregate.Found) *pg.Node {
 	if f.Formula != nil {
 		return f.Formula
