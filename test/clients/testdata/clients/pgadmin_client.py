@@ -373,9 +373,9 @@ def look(browser):
     browser.open("Columns", "income")
     browser.shot("tree")
     browser.node("people")
-    # A table depends on its schema where the sandbox says so.
+    # A table depends on its schema where the sandbox says so; keys of other tables depend on it.
     for tab, *words in (("Properties", "Comment"), ("SQL", "CREATE TABLE"), ("Statistics", "Value"),
-                        ("Dependencies", "Restriction", "No dependency information"), ("Dependents", "No dependent information")):
+                        ("Dependencies", "Restriction", "No dependency information"), ("Dependents", "Foreign key")):
         browser.tab(tab, *words)
         time.sleep(2)
         browser.shot(tab.lower())
