@@ -42,6 +42,14 @@ func (c *chargeBody) encode() []byte {
 	return e.Bytes()
 }
 
+// paid returns what the cap pays, or a user's account.
+func (c *chargeBody) paid(byCap bool) privacy.Cost {
+	if byCap {
+		return c.pool
+	}
+	return c.cost
+}
+
 func decodeCharge(b []byte) (c chargeBody, err error) {
 	d := chain.Read(b)
 	c.statement, c.policy, c.digest = d.Digest(), d.Digest(), d.Digest()

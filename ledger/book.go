@@ -246,9 +246,8 @@ func (b *book) applyCharge(r chain.Row) error {
 	if negative(c.cost) || negative(c.pool) || !c.cost.Fits(c.pool) {
 		return chain.ErrMalformed
 	}
-	costs := map[bool]privacy.Cost{false: c.cost, true: c.pool} // a user's account, and the cap
 	for _, key := range b.payers(r.DS, r.Holder, c.capped) {
-		a, held := b.account(key, r.At).Charged(c.ladder.price(costs[key.Scope == store.ScopeCap]))
+		a, held := b.account(key, r.At).Charged(c.ladder.price(c.paid(key.Scope == store.ScopeCap)))
 		if !held {
 			return fmt.Errorf("a charge above a limit")
 		}
@@ -269,7 +268,7 @@ func (b *book) applyCharge(r chain.Row) error {
 		b.sets[r.DS] = &next
 	}
 	b.note(holderKey{r.DS, r.Holder}, c.by, c.ladder.price(c.cost))
-	b.spend(r.DS, c.ladder.whole(costs[c.capped])) // a rollback that loses the charge loses that
+	b.spend(r.DS, c.ladder.whole(c.paid(c.capped))) // a rollback that loses the charge loses what was drawn
 	b.charges++
 	return nil
 }

@@ -200,7 +200,7 @@ var errFinest = errors.New("the finest level is not what was written")
 // LoadFinest reads what AppendTo wrote, all of b.
 func LoadFinest(b []byte) (Finest, error) {
 	counters, n := binary.Uvarint(b)
-	if counters < 1 || counters > MaxCounters {
+	if counters < 1 || counters > MaxCounters { // what is no number is read as 0
 		return Finest{}, errFinest
 	}
 	b = b[n:]

@@ -150,13 +150,17 @@ func (w *columns) normalisedEnum(c *policy.Column) string {
 	if c.Any && len(d.Values) == 0 && c.Reading == nil && !w.dialect.Ready { // whether there is one is all that is asked: no text is read
 		raw = dialect.Fill(w.dialect.ReadText, w.column(c))
 	}
+	if c.Type == policy.Bool && c.Reading != nil && slices.Equal(d.Values, []string{"false", "true"}) { // the cell is the truth, so that the text is matched once
+		return w.cast(raw, "int4")
+	}
 	if c.Type == policy.Bool {
-		if c.Reading != nil && slices.Equal(d.Values, []string{"false", "true"}) { // the cell is the truth, so that the text is matched once
-			return w.cast(raw, "int4")
-		}
 		sql := "CASE"
 		for cell, v := range d.Values {
-			sql += " WHEN " + map[bool]string{false: "NOT "}[v == "true"] + raw + " THEN " + strconv.Itoa(cell)
+			if v == "true" {
+				sql += " WHEN " + raw + " THEN " + strconv.Itoa(cell)
+			} else {
+				sql += " WHEN NOT " + raw + " THEN " + strconv.Itoa(cell)
+			}
 		}
 		return sql + " END"
 	}

@@ -65,15 +65,15 @@ func Read(from io.Reader) ([]*Table, error) {
 	}
 	var tables []*Table
 	of := func(name string) *Table {
-		from := 0
+		since := 0
 		if name == laid { // text goes on only where nothing is between
-			from = max(0, len(tables)-1)
+			since = max(0, len(tables)-1)
 		}
-		i := slices.IndexFunc(tables[from:], func(t *Table) bool { return t.Name == name })
+		i := slices.IndexFunc(tables[since:], func(t *Table) bool { return t.Name == name })
 		if i < 0 {
-			i, tables = len(tables)-from, append(tables, &Table{Name: name})
+			i, tables = len(tables)-since, append(tables, &Table{Name: name})
 		}
-		return tables[from+i]
+		return tables[since+i]
 	}
 	benchmark := ""
 	for line := range strings.SplitSeq(string(all), "\n") {

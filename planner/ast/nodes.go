@@ -79,9 +79,6 @@ func HasWindow(n *pg.Node) bool {
 
 // Children are the operands of an expression; a sub-query has only its test.
 func Children(n *pg.Node) []*pg.Node {
-	if only, ok := soleOperand(n); ok {
-		return []*pg.Node{only}
-	}
 	switch v := n.GetNode().(type) {
 	case *pg.Node_AExpr:
 		return []*pg.Node{v.AExpr.Lexpr, v.AExpr.Rexpr}
@@ -93,6 +90,12 @@ func Children(n *pg.Node) []*pg.Node {
 			out = append(append(append(out, w.PartitionClause...), w.OrderClause...), w.StartOffset, w.EndOffset)
 		}
 		return out
+	case *pg.Node_TypeCast:
+		return []*pg.Node{v.TypeCast.Arg}
+	case *pg.Node_NullTest:
+		return []*pg.Node{v.NullTest.Arg}
+	case *pg.Node_BooleanTest:
+		return []*pg.Node{v.BooleanTest.Arg}
 	case *pg.Node_CaseExpr:
 		return append([]*pg.Node{v.CaseExpr.Arg, v.CaseExpr.Defresult}, v.CaseExpr.Args...)
 	case *pg.Node_CaseWhen:
@@ -107,37 +110,24 @@ func Children(n *pg.Node) []*pg.Node {
 		return v.RowExpr.Args
 	case *pg.Node_List:
 		return v.List.Items
+	case *pg.Node_SubLink:
+		return []*pg.Node{v.SubLink.Testexpr}
+	case *pg.Node_CollateClause:
+		return []*pg.Node{v.CollateClause.Arg}
 	case *pg.Node_AIndirection:
 		return append([]*pg.Node{v.AIndirection.Arg}, v.AIndirection.Indirection...)
 	case *pg.Node_AIndices:
 		return []*pg.Node{v.AIndices.Lidx, v.AIndices.Uidx}
 	case *pg.Node_GroupingFunc:
 		return v.GroupingFunc.Args
+	case *pg.Node_ResTarget:
+		return []*pg.Node{v.ResTarget.Val}
+	case *pg.Node_SortBy:
+		return []*pg.Node{v.SortBy.Node}
+	case *pg.Node_NamedArgExpr:
+		return []*pg.Node{v.NamedArgExpr.Arg}
 	}
 	return nil
-}
-
-// soleOperand is the operand of a node of a kind that has one. It may be nil.
-func soleOperand(n *pg.Node) (operand *pg.Node, ok bool) {
-	switch v := n.GetNode().(type) {
-	case *pg.Node_TypeCast:
-		return v.TypeCast.Arg, true
-	case *pg.Node_NullTest:
-		return v.NullTest.Arg, true
-	case *pg.Node_BooleanTest:
-		return v.BooleanTest.Arg, true
-	case *pg.Node_SubLink:
-		return v.SubLink.Testexpr, true
-	case *pg.Node_CollateClause:
-		return v.CollateClause.Arg, true
-	case *pg.Node_ResTarget:
-		return v.ResTarget.Val, true
-	case *pg.Node_SortBy:
-		return v.SortBy.Node, true
-	case *pg.Node_NamedArgExpr:
-		return v.NamedArgExpr.Arg, true
-	}
-	return nil, false
 }
 
 // Location is the byte offset of a node, −1 where the grammar keeps none.

@@ -58,7 +58,12 @@ func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	if ch.Context.Settings.MaxError > 0 {
 		return ch.accurate(leaves)
 	}
-	most := len(slices.DeleteFunc(slices.Clone(leaves), func(lp *LeafPlan) bool { return !slices.ContainsFunc(lp.Requests, (*Request).Wanted) }))
+	most := 0
+	for _, lp := range leaves {
+		if slices.ContainsFunc(lp.Requests, (*Request).Wanted) {
+			most++
+		}
+	}
 	most -= ch.rollUp(leaves, most)
 	// What was bought for this statement before is found at the share that it was bought for.
 	before, bought, refusal := ch.attempt(leaves, max(most, 1), nil)
@@ -68,7 +73,7 @@ func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	}
 	for k := 1; ; k++ {
 		paths, bought, refusal := ch.attempt(leaves, k, nil)
-		if bought > k && k < most { // a refusal buys nothing
+		if refusal == nil && bought > k && k < most {
 			continue
 		}
 		if free && (refusal != nil || ch.renewals == 0) {
@@ -77,7 +82,7 @@ func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 		}
 		if refusal == nil && bought > 0 && bought < k { // what is held for less is read all the same, and the others have what it leaves
 			hints, dates := ch.Hints, ch.Dates
-			if more, again, _ := ch.attempt(leaves, bought, paths); again == bought {
+			if more, again, refused := ch.attempt(leaves, bought, paths); refused == nil && again == bought {
 				paths = more
 			}
 			ch.Hints, ch.Dates = hints, dates

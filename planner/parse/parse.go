@@ -105,6 +105,7 @@ func syntaxRefusal(err error, text string) *refuse.Refusal {
 // accessShare is the mode that every SELECT locks a table in: only what nobody may do here waits for it.
 const accessShare = 1
 
+// lock takes LOCK TABLE in the mode of a SELECT, which does nothing, and refuses it in others.
 func (s *Statement) lock(l *pg.LockStmt) {
 	if l.Mode != accessShare {
 		s.other(otherKind.At(-1, "LOCK in a mode above ACCESS SHARE"))

@@ -259,9 +259,10 @@ func (w *numberWriter) write() error {
 			w.sign(w.inside, ',')
 		case "L": // of the locale C
 			w.out.WriteByte(' ')
-		case "MI", "PL":
-			mark := map[string]byte{"MI": '-', "PL": '+'}[p.word]
-			w.sign(w.mark == mark, mark)
+		case "MI":
+			w.sign(w.mark == '-', '-')
+		case "PL":
+			w.sign(w.mark == '+', '+')
 		case "SG":
 			w.out.WriteByte(w.mark)
 		case "RN", "rn":

@@ -40,6 +40,7 @@ func template(format string) ([]piece, error) {
 	return last.pieces, last.err
 }
 
+// pieces splits a format.
 func pieces(format string) ([]piece, error) {
 	var out []piece
 	var text strings.Builder

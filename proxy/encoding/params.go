@@ -331,7 +331,10 @@ func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	} else {
 		digits = digits[:max(1, len(digits)+shift)]
 	}
-	n, _ := new(big.Int).SetString(string(digits), 10)
+	n, ok := new(big.Int).SetString(string(digits), 10)
+	if !ok {
+		return nil, errBinary
+	}
 	if sign == 0x4000 {
 		n.Neg(n)
 	}

@@ -62,7 +62,6 @@ func demoInPostgres(t *testing.T, policyPath string) {
 	}
 	server.Exec(t, database, `ALTER TABLE people ADD PRIMARY KEY (person_id)`, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
 	rewritePolicy(t, policyPath, "url: duckdb:warehouse.duckdb", fmt.Sprintf("url: %q", server.URLFor(role, database)))
-	rewritePolicy(t, policyPath, "\nsandbox: {url: \"duckdb:\"}", "")
 	twinPolicy(t, policyPath, twin, "clients_twin")
 	text, err := os.ReadFile(policyPath)
 	if err != nil {

@@ -154,6 +154,7 @@ func (j *judged) sameRow(a, b []string) bool {
 var (
 	ends      = regexp.MustCompile(`domain: \{min: ([-0-9.]+), max: ([-0-9.]+)(?:, step: ([0-9.]+))?`)
 	counted   = regexp.MustCompile(`at most (\d+) rows of each`)
+	variances = regexp.MustCompile(`^(?:var|stddev)`)
 	squaresOf = regexp.MustCompile(`squares of an aggregate's argument are rounded to ([0-9.]+) where`)
 )
 
@@ -171,24 +172,22 @@ func (j *judged) rounded(i int, a, b string) bool {
 	if err1 != nil || err2 != nil {
 		return false
 	}
-	squares := strings.Contains(j.s.outs[i].sql, "stddev")
+	if strings.Contains(j.s.outs[i].sql, "stddev") {
+		x, y = x*x, y*y
+	}
 	if m == nil { // of several columns: as the notice says
-		m = squaresOf.FindStringSubmatch(strings.Join(j.got.said, "\n"))
-		if m == nil {
+		g := squaresOf.FindStringSubmatch(strings.Join(j.got.said, "\n"))
+		if g == nil || !variances.MatchString(j.s.outs[i].sql) {
 			return false
 		}
-		if squares {
-			x, y = x*x, y*y
-		}
-		step, _ := strconv.ParseFloat(m[1], 64)
-		return math.Abs(x-y) <= step
+		square, _ := strconv.ParseFloat(g[1], 64)
+		return math.Abs(x-y) <= square
 	}
 	least, _ := strconv.ParseFloat(m[1], 64)
 	most, _ := strconv.ParseFloat(m[2], 64)
 	_, places, _ := strings.Cut(m[3], ".")
 	rows := 1.0
-	for _, n := range counted.FindAllStringSubmatch(strings.Join(j.got.said, "\n"), -1) {
-		bound, _ := strconv.ParseFloat(n[1], 64)
+	if bound, err := strconv.ParseFloat(largest(counted, j.got.said), 64); err == nil {
 		rows = max(rows, bound)
 	}
 	largest := math.Floor(math.Sqrt(min(1<<31, (1<<40)/rows)))
@@ -199,9 +198,6 @@ func (j *judged) rounded(i int, a, b string) bool {
 	}
 	if exponent == finest {
 		return false
-	}
-	if squares {
-		x, y = x*x, y*y
 	}
 	return math.Abs(x-y) <= math.Pow10(2*exponent)*(1+1e-9)+1e-9*y
 }

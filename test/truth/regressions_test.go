@@ -354,13 +354,13 @@ var regressions = []struct {
 	// x.
 	{"kinds", `SELECT count(*) FILTER (WHERE nullif(c2, v) = 'ab  '), count(*) FILTER (WHERE nullif(c2, v) IN ('ab  ', 'x  ')), count(*) FILTER (WHERE nullif(c2, t) = 'ab  ') FROM thing`, "ccc", ""},
 	{"kinds", `SELECT octet_length(nullif(c2, v)) AS o, nullif(c5, v) = 'abc  ' AS e, count(*) FROM thing GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
-	// A literal without a type is text in the rows of a sub-query, and no char.
 	// The values of a sub-query have a type of their own, as an array's elements do; a list's have its subject's.
 	{"kinds", `SELECT count(*) FROM thing WHERE v IN (SELECT tag FROM sort WHERE day <= DATE '2024-02-29')`, "c", ""},
 	{"kinds", `SELECT v NOT IN (SELECT tag FROM sort WHERE tag IS NOT NULL) AS k, count(*) FROM thing
 		GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"kinds", `SELECT count(*) FROM thing WHERE v IN (SELECT c3 FROM event GROUP BY c3 HAVING count(*) > 3)`, "c", ""},
 	{"kinds", `SELECT count(*) FROM thing WHERE v IN ('ab'::char(3), 'x'::char(3))`, "c", ""},
+	// A literal without a type is text in the rows of a sub-query, and no char.
 	{"kinds", `SELECT s.a = s.c2 AS e, s.a = s.t AS f, count(*) FROM (SELECT 'ab ' AS a, c2, t FROM thing) s GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
 	{"kinds", `WITH s AS (SELECT 'ab' AS a, NULL AS z, b FROM thing) SELECT greatest(a, '10'::varchar) AS g, coalesce(z, 'x'::varchar) AS c, CASE WHEN b THEN a ELSE 'x'::varchar END AS w, count(*) FROM s GROUP BY 1, 2, 3`, "kkkc", ""},
 	{"kinds", `SELECT a, count(*) FROM (SELECT '2024-03-01' AS a, i4 FROM thing UNION ALL SELECT d, i4 FROM event UNION ALL SELECT NULL, 0 FROM event) s WHERE a > '2024-02-29' GROUP BY 1 HAVING count(*) > 0`, "kc", ""},

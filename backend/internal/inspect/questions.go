@@ -116,9 +116,11 @@ func comparedFindings(q Questions, d *policy.Dataset, have Shape, in dialect.Dia
 			pair[0].Table.Name, pair[0].Source, a.Keyed(), pair[1].Table.Name, pair[1].Source, b.Keyed())
 		switch joined := q.Joined(a, b); {
 		case joined == Coarser:
-			list = append(list, backend.Finding{Fatal: true, Text: where + in.Name + " takes different keys of the one for equal to one of the other; give both one type and collation"})
+			list = append(list, backend.Finding{Fatal: true, Text: where + in.Name +
+				" takes different keys of the one for equal to one of the other; give both one type and collation"})
 		case joined == OfTexts && q.Class(a) != q.Class(b):
-			list = append(list, backend.Finding{Fatal: copied, Text: where + "keys are compared as texts, in which equal values of these types differ; give both one type"})
+			list = append(list, backend.Finding{Fatal: copied, Text: where +
+				"keys are compared as texts, in which equal values of these types differ; give both one type"})
 		}
 	}
 	return list
