@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/postgres"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
@@ -145,4 +147,135 @@ func flushFile(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// Adopt puts a policy in force. What has not changed leaves no row.
+func (f *keeper) Adopt(ctx context.Context, p Terms) error {
+	for _, t := range p.Datasets {
+		if err := t.sound(); err != nil {
+			return err
+		}
+	}
+	return f.do(ctx, &job{alone: true, after: func() { f.sharing.adopted = true }, run: func(t *batch) error {
+		if err := f.alone(t, p); err != nil {
+			return err
+		}
+		a := adoption{batch: t, book: t.book.draft(), owner: map[string]string{}}
+		if !t.links.Split() && !f.opts.oneChain { // a ledger of a program before
+			e := chain.Body()
+			if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {
+				return err
+			}
+		}
+		return a.adopt(p)
+	}})
+}
+
+// adoption writes the rows of one Adopt, trying each on a draft of the book first.
+type adoption struct {
+	*batch
+	book  *book
+	owner map[string]string // base relation -> dataset id, within the policy
+}
+
+func (a *adoption) adopt(p Terms) error {
+	before := len(a.rows)
+	active := make([]int64, 0, len(p.Datasets))
+	for _, t := range p.Datasets {
+		ds, err := a.dataset(t)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(active, ds) {
+			return refusal{errBoundBy("dataset %s is named twice", t.ID)}
+		}
+		active = append(active, ds)
+	}
+	slices.Sort(active)
+	same := a.book.ruled && a.book.policy == p.PolicyDigest && len(active) == len(a.book.active)
+	for _, ds := range active {
+		same = same && a.book.active[ds]
+	}
+	if !same {
+		e := chain.Body()
+		e.Digest(p.PolicyDigest)
+		e.Int(int64(len(active)))
+		for _, ds := range active {
+			e.Int(ds)
+		}
+		if err := a.note(chain.RowPolicy, 0, e.Bytes()); err != nil {
+			return err
+		}
+	}
+	if len(a.rows) == before {
+		return nil
+	}
+	return rewriteAccounts(a.store, a.book.accounts)
+}
+
+// note adds a row and folds it into the draft.
+func (a *adoption) note(kind chain.Kind, ds int64, body []byte) error {
+	r, err := a.add(kind, ds, "", body)
+	if err != nil {
+		return err
+	}
+	return a.book.apply(r)
+}
+
+// dataset finds or makes the dataset of t, under its new name if it was renamed, and gives it its terms.
+func (a *adoption) dataset(t DatasetTerms) (int64, error) {
+	for _, relation := range slices.Compact(slices.Sorted(slices.Values(t.Relations))) {
+		if other, ok := a.owner[relation]; ok {
+			return 0, refusal{errBoundBy("relation %s is in dataset %s and in dataset %s", relation, other, t.ID)}
+		}
+		a.owner[relation] = t.ID
+	}
+	ds, err := a.identify(t)
+	if err != nil {
+		return 0, err
+	}
+	for _, relation := range t.Relations {
+		if owner, ok := a.book.bound[relation]; ok && owner != ds {
+			return 0, refusal{errBoundBy("relation %s belongs to dataset %s", relation, a.book.sets[owner].id)}
+		}
+	}
+	body := encodeTerms(t)
+	if set := a.book.sets[ds]; set != nil {
+		if set.encoded == string(body) {
+			return ds, nil
+		}
+		if err := set.change(t); err != nil {
+			return 0, refusal{fmt.Errorf("ledger: %w", err)}
+		}
+		if err := a.book.draft().applyTerms(chain.Row{DS: ds, At: a.now, Body: body}); errors.Is(err, ErrBound) {
+			return 0, refusal{fmt.Errorf("ledger: %w", err)}
+		}
+	}
+	return ds, a.note(chain.RowTerms, ds, body)
+}
+
+// identify returns the number of the dataset that t speaks of: its old one, or for a new dataset that of the row to
+// come.
+func (a *adoption) identify(t DatasetTerms) (int64, error) {
+	b := a.book
+	ds, used := b.ids[t.ID]
+	if _, current := b.find(t.ID); used && !current {
+		return 0, refusal{errBoundBy("dataset id %s was renamed to %s; an id is never used twice", t.ID, b.sets[ds].id)}
+	}
+	old, known := b.ids[t.RenamedFrom]
+	switch {
+	case used && known && t.RenamedFrom != "" && old != ds:
+		return 0, refusal{errBoundBy("dataset %s has an account of its own; it cannot take over that of %s", t.ID, t.RenamedFrom)}
+	case used:
+		return ds, nil
+	case t.RenamedFrom == "" || !known && b.charges == 0:
+		return a.next(), nil
+	case !known:
+		return 0, refusal{errBoundBy("dataset %s is renamed from %s, which the ledger does not know", t.ID, t.RenamedFrom)}
+	case b.sets[old].id != t.RenamedFrom:
+		return 0, refusal{errBoundBy("dataset %s was renamed to %s already", t.RenamedFrom, b.sets[old].id)}
+	}
+	e := chain.Body()
+	e.Text(t.ID)
+	return old, a.note(chain.RowRename, old, e.Bytes())
 }

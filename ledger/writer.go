@@ -13,6 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
+	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
 const (
@@ -310,4 +311,23 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 // contested reports whether another process waits for a chain of the batch's, as far as is known.
 func (f *sharing) contested(t *batch) bool {
 	return slices.ContainsFunc(t.begun.Chains, func(ds int64) bool { return time.Since(f.rivals[ds]) < rivalry })
+}
+
+// Ask hands out a receipt for running one question of a run of alarms that the user has paid for: the measure of that
+// digest, once. It costs nothing and writes nothing: what the answer costs the run is a step, if it costs anything.
+// Nothing is saved on such a receipt.
+func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error) {
+	var rec *record
+	err := f.do(ctx, &job{ds: f.datasetOf(id), run: func(t *batch) error {
+		if rec = t.book.releases[id]; rec == nil || rec.Revoked || rec.holder != t.book.sets[rec.ds].holder(user) || !mechanisms.Is[*mechanisms.Alarm](rec.Item.Spec) {
+			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
+		}
+		return f.lease(t, rec.ds, id)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	r := &Receipt{digest: question, ds: rec.ds, user: rec.holder, item: rec.Item}
+	r.state.Store(receiptFresh)
+	return r, nil
 }

@@ -1,6 +1,7 @@
 package mechanisms
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 
@@ -177,3 +178,107 @@ func product(factors ...int64) *big.Int {
 	}
 	return p
 }
+
+// movesOf bounds the change of the observations of one counter between neighbours.
+//
+// Claim. A counter that adds up different values once each, of V, moves by no more than a sum over rows with the same
+// bound, of which a unit has at most V in one cell: moves holds for it with min(m, V) in the place of m. (The number of
+// different values adds up 1 for each.) Proof. Let X be the values that rows of others have in a cell, x their sum, and
+// A those of the unit's own rows there that are not in X. With the unit the cell is x + Σ_A, without it x. |A| is at
+// most the unit's rows there, hence at most m, and at most V, and each value of A adds a number in [Low, High]: so the
+// cell is x + what a sum over |A| rows is, one for each value of A. Under replace-one, with A leaving and B coming, it
+// is x + Σ_A before and x + Σ_B after. These are the moves of a sum over rows of which the unit has the numbers |A| and
+// |B| in the cells, and Σ|A| is at most the unit's rows, wherever they are: a row shows one value, in one cell.
+// tallyValues clamps what a value adds, so that this holds whatever it is given. The bound for a number of values is
+// attained where others have no rows; for sums it is not where V values cannot all be the largest.
+func (s Spec) movesOf(c Contribution, sum Sum) moves {
+	if sum.Values > 0 {
+		c.PerGroup = min(perGroup(c), int64(sum.Values))
+	}
+	return s.moves(c, sum.Bound)
+}
+
+// values returns how many different values a counter tells apart, 0 for counters of rows and sums.
+func (s Spec) values(counter int) int {
+	if s.Counts().Sums == nil {
+		return 0
+	}
+	return s.Counts().Sums[counter].Values
+}
+
+func (s Spec) checkValues(sum Sum) error {
+	switch {
+	case sum.Values < 0:
+		return fmt.Errorf("number of values is %d, must not be below 0", sum.Values)
+	case sum.Values == 0:
+		return nil
+	case s.Counts().Strategy.Kind != Identity:
+		return fmt.Errorf("strategy of a number of values is %s, must be identity", s.Counts().Strategy.Kind)
+	case sum.Values > MaxObservations/s.Cells:
+		return fmt.Errorf("number of values is %d in each of %d cells, must be at most %d together", sum.Values, s.Cells, MaxObservations)
+	}
+	return nil
+}
+
+// tallyValues adds up, in each cell, the values that some row has, each once: what a group says that one of its rows
+// adds (see Weighed), clamped to the bound. That is the same in all groups of a value. 2^24 numbers within ±2^40 are at
+// most 2^64 together, so sums are cut at ±MaxCount when they are known exactly.
+func tallyValues(values int, bound Bound) func(groups []privacy.Group, place Placement, counter int, cells []int64) {
+	return func(groups []privacy.Group, place Placement, counter int, cells []int64) {
+		seen, exact := make([]bool, len(cells)*values), make([]wide, len(cells))
+		for at, n := range placed(groups, place, counter, len(seen)) {
+			if n != 0 && !seen[at] {
+				seen[at] = true
+				exact[at/values] = exact[at/values].plus(min(max(n, bound.Low), bound.High))
+			}
+		}
+		for cell, sum := range exact {
+			cells[cell] = sum.cutAt(MaxCount)
+		}
+	}
+}
+
+// maxRows keeps the exact arithmetic of sensitivities short, maxMagnitude that of sums.
+const (
+	maxRows      = 1 << 22
+	maxMagnitude = 1 << 40
+)
+
+// checkContribution refuses bounds that no unit can have or that contradict each other.
+func checkContribution(c Contribution) error {
+	switch {
+	case c.Rows < 1 || c.Rows > maxRows:
+		return fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, maxRows)
+	case c.Groups < 0 || c.Groups > c.Rows:
+		return fmt.Errorf("groups of a unit is %d, must be from 0 (not bounded) to its %d rows", c.Groups, c.Rows)
+	case c.PerGroup < 0 || c.PerGroup > c.Rows:
+		return fmt.Errorf("rows of a unit in one group is %d, must be from 0 (not bounded) to its %d rows", c.PerGroup, c.Rows)
+	case c.Groups > 0 && c.PerGroup > 0 && c.Groups*c.PerGroup < c.Rows:
+		return fmt.Errorf("rows of a unit is %d, must be at most the %d of %d groups with %d rows each", c.Rows, c.Groups*c.PerGroup, c.Groups, c.PerGroup)
+	case c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne:
+		return fmt.Errorf("neighbor relation is %d, must be add-remove or replace-one", c.Neighbors)
+	}
+	return nil
+}
+
+// check refuses a bound that a row cannot have, and one that makes every sum 0.
+func (b Bound) check() error {
+	switch {
+	case b.Low > b.High:
+		return fmt.Errorf("bound of a sum is from %d to %d, must not be empty", b.Low, b.High)
+	case b.Low < -maxMagnitude || b.High > maxMagnitude:
+		return fmt.Errorf("bound of a sum is from %d to %d, must be within ±%d", b.Low, b.High, int64(maxMagnitude))
+	case b.Low == 0 && b.High == 0:
+		return fmt.Errorf("bound of a sum is from 0 to 0, must hold another number")
+	}
+	return nil
+}
+
+// extremes returns how far the bound reaches from 0 to its farther and to its nearer side.
+func (b Bound) extremes() (large, small int64) {
+	up, down := max(b.High, 0), -min(b.Low, 0)
+	return max(up, down), min(up, down)
+}
+
+// signed reports whether a sum can be below 0.
+func (b Bound) signed() bool { return b.Low < 0 }

@@ -37,7 +37,7 @@ import (
 // before it, and it is read wherever it goes before a count whatever its error (choose.Preferred), or has no larger
 // variance than that count, which is one noise for the share; else Build is asked. (3) The release neither grows nor
 // becomes stale, and no expression has asked for the time. (4) Everything else that Build reads is the statement's
-// text, the policy, the settings and what is held, which whoever keeps a template compares (proxy/pipeline/lookup.go).
+// text, the policy, the settings and what is held, which whoever keeps a template compares (proxy/pipeline/compile.go).
 // TestTemplatesArePlans holds it against Build, and FuzzTemplates.
 //
 // A lifted number is one that the grammar read as a whole number of 32 bits and that stands in the text as its digits;

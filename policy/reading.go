@@ -27,7 +27,7 @@ const (
 type Reading []Part
 
 // Part is a function of a text and constants. Each is total, and the same function of the text on every engine
-// (rewrite/reading.go).
+// (rewrite/column.go).
 type Part struct {
 	Word   Word
 	From   int    // Cut: its first character, from 1 on; Field: which one, from 1 on

@@ -2,10 +2,16 @@ package proxy
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/internal/request"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -210,4 +216,194 @@ func stateOf(err error) string {
 func (c *replies) cutShort(ctx context.Context) error {
 	c.pace.cut = true
 	return interrupted(ctx)
+}
+
+// What a message brings (rows, refusals, errors, the ends of waits) leaves on a public grid: a multiple of the policy's
+// step since the message came. Two answers whose work ends in the same step cannot be told apart by their time; what
+// still shows is in which step it ended. So each query's result is taken at a public moment too, before anything is
+// drawn from it (backend.Backend.Execute): with a step above the owner's deadline, all that follows, however long it
+// takes, begins at a time in which the rows have no part (ADRs 36 and 45).
+//
+// The client's own limits fall on the grid as well. A cancel request or a statement_timeout would else ask at any
+// moment whether the work has ended, and so read the time that the grid hides.
+
+// pace is the grid of one message and what came with it, up to the next ReadyForQuery.
+type pace struct {
+	begun time.Time
+	stop  <-chan struct{} // the server's end, which waits for nothing
+	grid  time.Duration   // 0: none
+	reads atomic.Bool     // private rows were read since the last wait
+	cut   bool            // the client's own limit has just ended a wait, on the grid
+	owed  bool            // work was done since the last bytes left
+}
+
+func newPace(t policy.Timing, stop <-chan struct{}) *pace {
+	p := &pace{stop: stop, grid: t.Grid}
+	if p.grid > 0 {
+		p.begun = time.Now()
+	}
+	return p
+}
+
+// wait returns at the next point of the grid.
+func (p *pace) wait() {
+	if p.grid > 0 {
+		moment.Until(moment.Next(p.begun, p.grid), p.stop)
+	}
+}
+
+// hold keeps what is about to leave to the grid. Later bytes of the same answer go at once: they are functions of what
+// is released.
+func (p *pace) hold() {
+	if p == nil || !p.owed {
+		return
+	}
+	cut := p.cut
+	if p.owed, p.cut = false, false; cut {
+		return
+	}
+	p.wait()
+	p.reads.Store(false)
+}
+
+// rest waits as hold does, before the next message of a pipeline is read, if rows were read for the last one. That a
+// server goes on reading is seen too: by the room in the client's send buffer, or by the end of a connection after
+// Terminate.
+func (p *pace) rest() {
+	if p != nil && p.reads.Load() {
+		p.hold()
+	}
+}
+
+// awaitGrid waits, if rows were read, before anything begins that may ask a clock: whatever moment an answer leaves at,
+// what that clock says is in it, to a microsecond.
+func (p *pace) awaitGrid() {
+	if p != nil && p.reads.Load() {
+		p.wait()
+		p.reads.Store(false)
+	}
+}
+
+// over waits as awaitGrid does before a slot is given to another statement, which may ask a clock too.
+func (p *pace) over() {
+	if p.reads.Load() {
+		p.wait()
+	}
+}
+
+// told is what a statement tells the grid.
+func (p *pace) told() pipeline.Pace {
+	return pipeline.Pace{ReadsRows: func() { p.reads.Store(true) }, AwaitGrid: p.awaitGrid}
+}
+
+// onGrid is a context that ends as its parent does, on the next point of the grid. On one it tells no deadline: how much
+// time is left when rows have been read is for nobody to decide by.
+func (p *pace) onGrid(parent context.Context) (context.Context, func()) {
+	ctx := pipeline.WithPace(parent, p.told())
+	if p.grid == 0 {
+		return ctx, func() {}
+	}
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(parent, func() {
+		p.wait()
+		cancel(context.Cause(parent))
+	})
+	return late, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// The reasons for which a wait for an answer ends.
+var (
+	errCanceled = errors.New("canceling statement due to user request")
+	errTimeout  = errors.New("canceling statement due to statement timeout")
+	errLost     = errors.New("canceling statement because its client has gone")
+	errShutdown = errors.New("terminating connection due to administrator command")
+)
+
+// cancelKeys finds the session that a cancel request means. A key is random, dies with its session, and is compared in
+// constant time; a request that means no session looks like one that does.
+type cancelKeys struct {
+	mu       sync.Mutex
+	sessions map[uint32]*cancelEntry
+}
+
+type cancelEntry struct {
+	key  []byte
+	wait *waitPoint
+	seen *peer
+}
+
+// waitPoint is where a session can be interrupted.
+type waitPoint struct {
+	mu     sync.Mutex
+	cancel context.CancelCauseFunc // nil: nothing runs
+	number uint64                  // of what has run
+	looked uint64                  // which of it goesOn saw last
+}
+
+func (w *waitPoint) set(cancel context.CancelCauseFunc) {
+	w.mu.Lock()
+	w.cancel = cancel
+	w.number++
+	w.mu.Unlock()
+}
+
+// goesOn reports whether what runs did so when it was asked last.
+func (w *waitPoint) goesOn() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.looked
+	w.looked = w.number
+	return w.cancel != nil && before == w.number
+}
+
+func (w *waitPoint) interrupt(cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel != nil {
+		w.cancel(cause)
+	}
+}
+
+func newCancelKeys() *cancelKeys { return &cancelKeys{sessions: map[uint32]*cancelEntry{}} }
+
+// register names a session: a process id that no other session has, and a key of that many bytes.
+func (c *cancelKeys) register(wait *waitPoint, seen *peer, size int) (pid uint32, key []byte, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key = make([]byte, size)
+	if _, err := rand.Read(key); err != nil {
+		return 0, nil, err
+	}
+	for pid == 0 || c.sessions[pid] != nil {
+		var b [4]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return 0, nil, err
+		}
+		pid = binary.BigEndian.Uint32(b[:]) >> 1 // clients read it as a signed number
+	}
+	c.sessions[pid] = &cancelEntry{key, wait, seen}
+	return pid, key, nil
+}
+
+func (c *cancelKeys) remove(pid uint32) {
+	c.mu.Lock()
+	delete(c.sessions, pid)
+	c.mu.Unlock()
+}
+
+// cancel ends the wait of the session that pid and key name, if there is one.
+func (c *cancelKeys) cancel(pid uint32, key []byte) {
+	c.mu.Lock()
+	entry := c.sessions[pid]
+	c.mu.Unlock()
+	known := 1
+	if entry == nil {
+		entry, known = &cancelEntry{key: make([]byte, len(key)), wait: &waitPoint{}}, 0
+	}
+	if subtle.ConstantTimeCompare(entry.key, key)&known == 1 {
+		entry.wait.interrupt(errCanceled)
+	}
 }

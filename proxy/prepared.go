@@ -14,10 +14,11 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// Prepared statements, which Parse makes in the extended protocol and PREPARE as a statement (named.go). The types of
+// Prepared statements, which Parse makes in the extended protocol and PREPARE as a statement. The types of
 // parameters and columns are found when one is made, and again where the policy, or the settings that they depend on,
 // have changed since.
 
@@ -241,4 +242,161 @@ func (c *session) readAgain(stmt *prepared) error {
 	}
 	stmt.read.dataset = c.dataset
 	return nil
+}
+
+// What clients are told of parameters and columns, before any rows: ParameterDescription, RowDescription and NoData.
+
+// describe answers Describe, of a statement (its parameters and columns) or a portal (its columns).
+func (c *session) describe(m *pgproto3.Describe) error {
+	if m.ObjectType == 'S' {
+		stmt := c.statements[m.Name]
+		if stmt == nil {
+			return missingStatement(m.Name)
+		}
+		if err := c.renew(stmt); err != nil {
+			return err
+		}
+		oids := make([]uint32, len(stmt.params))
+		for i, t := range stmt.params {
+			oids[i] = uint32(t)
+		}
+		c.back.Send(&pgproto3.ParameterDescription{ParameterOIDs: oids})
+		stmt.show(stmt.columns)
+		c.describeColumns(stmt.columns, nil)
+		return nil
+	}
+	if m.ObjectType != 'P' {
+		return pgerror.New("08P01", "invalid DESCRIBE message subtype")
+	}
+	p := c.portals[m.Name]
+	if p == nil {
+		return missingPortal(m.Name)
+	}
+	if p.columns != nil {
+		if err := c.check(p.stmt.command.Kind); err != nil {
+			return err
+		}
+	}
+	p.shown = true
+	p.stmt.show(p.columns)
+	c.describeColumns(p.columns, p.formats)
+	return nil
+}
+
+// show notes what a client was told of the columns. Some (asyncpg, pgjdbc) ask once and read the rows of all later
+// portals by it.
+func (s *prepared) show(columns []sandbox.Column) { s.shown = &columns }
+
+func (c *replies) describeColumns(columns []sandbox.Column, formats []int16) {
+	if columns == nil {
+		c.back.Send(&pgproto3.NoData{})
+		return
+	}
+	c.describeRows(columns, formats)
+}
+
+// description is what the last columns that were told need on the wire: a client asks for rows of the same columns
+// again and again.
+type description struct {
+	columns []sandbox.Column
+	formats []int16
+	epoch   uint64           // of the settings
+	message encoding.Encoded // RowDescription; nil means none has been sent of them
+	encoder *encoding.Encoder
+}
+
+// description is the last one, or a new one where it is of other columns.
+func (c *replies) description(columns []sandbox.Column, formats []int16) *description {
+	d := &c.described
+	if d.epoch != c.settings.Epoch() || !slices.Equal(columns, d.columns) || !slices.Equal(formats, d.formats) {
+		*d = description{columns: columns, formats: slices.Clone(formats), epoch: c.settings.Epoch(), encoder: encoding.NewEncoder(columns, formats, c.mannered().style, nil)}
+	}
+	return d
+}
+
+// describeRows sends the description of rows.
+func (c *replies) describeRows(columns []sandbox.Column, formats []int16) {
+	d := c.description(columns, formats)
+	if d.message == nil {
+		message, err := c.charset().Said(encoding.RowDescription(columns, formats)).Encode(nil)
+		if err != nil {
+			c.send(encoding.RowDescription(columns, formats)) // which says what is wrong
+			return
+		}
+		d.message = message
+	}
+	c.back.Send(&d.message)
+}
+
+// PREPARE and EXECUTE as statements. What PREPARE names, the extended protocol finds too, and the other way round.
+
+func (c *session) prepareNamed(ctx context.Context, k *command) error {
+	if c.statements[k.name] != nil {
+		return pgerror.New("42P05", fmt.Sprintf("prepared statement %q already exists", k.name))
+	}
+	if err := c.mayPrepare(); err != nil {
+		return err
+	}
+	stmt := &prepared{read: c.reading(), command: &command{Statement: *k.Inner}, given: k.ParamTypes}
+	if err := c.infer(ctx, stmt); err != nil {
+		return err
+	}
+	return c.keepStatement(k.name, stmt, true)
+}
+
+// executeNamed answers a prepared SELECT.
+func (c *session) executeNamed(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
+	stmt, arguments, err := c.named(ctx, &k.Statement, params)
+	if err != nil {
+		return pipeline.Result{}, err
+	}
+	return c.selectRows(ctx, stmt, arguments)
+}
+
+// explainNamed explains a prepared SELECT with its arguments.
+func (c *session) explainNamed(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
+	stmt, arguments, err := c.named(ctx, &k.Explain.Statement, params)
+	if err != nil {
+		return pipeline.Result{}, err
+	}
+	whole, explain := k.Statement, *k.Explain
+	explain.Statement, whole.Explain = stmt, &explain
+	return c.ask(ctx, whole, arguments)
+}
+
+// named finds what EXECUTE runs, and computes its arguments. They are constants, so that is free.
+func (c *session) named(ctx context.Context, k *parse.Statement, params []policy.Value) (parse.Statement, []policy.Value, error) {
+	none := parse.Statement{}
+	stmt := c.statements[k.Prepared]
+	if stmt == nil {
+		return none, nil, missingStatement(k.Prepared)
+	}
+	if stmt.command == nil || stmt.command.Kind != parse.KindSelect {
+		return none, nil, pgerror.New("DP002", "EXECUTE runs a prepared SELECT only").WithHint("Send the statement itself.")
+	}
+	holds, err := c.holds(stmt)
+	if err == nil && !holds {
+		err = c.inferAgain(ctx, stmt)
+	}
+	if err != nil {
+		return none, nil, err
+	}
+	if k.ArgumentCount != len(stmt.params) {
+		f := pgerror.New("42601", fmt.Sprintf("wrong number of parameters for prepared statement %q", k.Prepared))
+		f.Detail = fmt.Sprintf("Expected %d parameters but got %d.", len(stmt.params), k.ArgumentCount)
+		return none, nil, f
+	}
+	stmt.ran(len(stmt.params))
+	if len(stmt.params) == 0 {
+		return stmt.command.Statement, nil, nil
+	}
+	computed, err := c.ask(ctx, k.Arguments(stmt.params), params)
+	if err != nil {
+		return none, nil, err
+	}
+	rows := computed.Rows.Value().Data
+	if len(rows) != 1 {
+		return none, nil, pgerror.New("DP002", "an argument of EXECUTE is a set of rows").WithHint("Give each parameter one value.")
+	}
+	return stmt.command.Statement, rows[0], nil
 }

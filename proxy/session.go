@@ -1,12 +1,18 @@
+// Package proxy speaks the PostgreSQL wire protocol with clients. A Server accepts connections, starts them up
+// (TLS, SCRAM), and runs one session each: simple and extended queries, settings, transactions as far as they
+// have a meaning for noisy answers, cancellation. What a SELECT answers comes from a Pipeline; the session only
+// encodes what was released. Nothing here logs a value, and no error text but the catalogue's reaches a client.
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -14,6 +20,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/internal/request"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -221,4 +230,72 @@ func (c *session) extended(err error) error {
 		return err
 	}
 	return c.flush() // an error is sent at once: some clients wait for it before they send Sync
+}
+
+// peer is what the other sessions of the same user may see of a session, and how they end it.
+type peer struct {
+	user, database string
+	started        time.Time
+	conn           net.Conn
+	application    atomic.Pointer[string]
+	active         atomic.Bool // until its answer has left: the end of the work would be seen off the grid
+	ended          atomic.Bool // pg_terminate_backend was called
+}
+
+// end has the session end as soon as it runs no statement. The flag comes first: receive reads it after it has set a
+// deadline of its own.
+func (p *peer) end() {
+	p.ended.Store(true)
+	_ = p.conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection needs no waking
+}
+
+// signal ends the wait of a user's own session, or the session, and reports whether she has one of that pid.
+func (c *cancelKeys) signal(user string, pid int64, terminate bool) bool {
+	c.mu.Lock()
+	entry := c.sessions[uint32(pid)]
+	c.mu.Unlock()
+	if entry == nil || pid < 0 || pid != int64(uint32(pid)) || entry.seen.user != user {
+		return false
+	}
+	if !terminate {
+		entry.wait.interrupt(errCanceled)
+		return true
+	}
+	entry.seen.end()
+	entry.wait.interrupt(errShutdown)
+	return true
+}
+
+// of lists the sessions of a user for pg_stat_activity, oldest first.
+func (c *cancelKeys) of(user string) []sandbox.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []sandbox.Client
+	for pid, entry := range c.sessions {
+		if entry.seen.user != user {
+			continue
+		}
+		client := sandbox.Client{PID: pid, Database: entry.seen.database, Started: policy.Timestamptz(entry.seen.started.UnixMicro()), Active: entry.seen.active.Load()}
+		if name := entry.seen.application.Load(); name != nil {
+			client.Application = *name
+		}
+		list = append(list, client)
+	}
+	slices.SortFunc(list, func(a, b sandbox.Client) int {
+		return cmp.Or(cmp.Compare(a.Started, b.Started), cmp.Compare(a.PID, b.PID))
+	})
+	return list
+}
+
+// Pipeline answers single statements. Its methods are called by many sessions at once. A session waits for Answer until
+// its context ends, and then tells the client 57014 at once, whatever Answer does afterwards: what was paid goes on.
+type Pipeline interface {
+	// Describe infers the types of parameters (given ones win; 0 means infer) and columns of a Select, Explain or Show.
+	// It is free and buys nothing.
+	Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal)
+	// Answer runs a Select, an Explain, or a Show of a dp.* name that is not a setting. Its error is a *refuse.Refusal
+	// or a *Failure; any other error is shown as one constant text. The notices of a Result are sent with an error too.
+	Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error)
+	// AtOnce is what Answer would say without waiting, within microseconds; false means it may take longer, or fail.
+	AtOnce(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool)
 }

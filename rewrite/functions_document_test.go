@@ -181,7 +181,7 @@ Where SQL fails on one person's value, the error is an exact bit about her. So t
 
 ## What is sent to the private database
 
-Everything that the generated SQL of a measure may contain (rewrite/catalogue.go; ADR 21). In PostgreSQL the list is of the
+Everything that the generated SQL of a measure may contain (rewrite/token.go; ADR 21). In PostgreSQL the list is of the
 functions behind operators and casts, with the types that the database resolves, implicit casts included; names in capitals
 are kinds of nodes of its parse tree. A test has both databases take apart the SQL of all measures and fails on anything that
 is not here; Spark's is taken apart by its words. *By itself*: it is called with the extremes of its types, NaN, infinities, denormal numbers, empty and huge texts,

@@ -1,12 +1,15 @@
 package rewrite
 
 import (
+	"errors"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -223,7 +226,7 @@ func (w *composed) oneOf(number string, spans []mechanisms.Span, below int) stri
 	return dialect.Fill(w.dialect.OneOfMany, number, strings.Join(list, w.dialect.Comma), bits.String(), strconv.Itoa(bits.Len()-1))
 }
 
-// compareSum writes a comparison of what columns add up to, of which nothing can fail (computed.go).
+// compareSum writes a comparison of what columns add up to, of which nothing can fail (sum.go).
 func (w *writer) compareSum(p predicate.Sum) string {
 	column := derived.ComputedColumn(p.Terms).Column()
 	if column == nil {
@@ -293,3 +296,160 @@ func (w *writer) compareColumns(p predicate.Between) string {
 	}
 	return w.operate(a, p.Op, b)
 }
+
+// Of a column with more cells than a plan looks at, a measure's SQL tells pieces of neighbouring cells apart. The piece
+// of a normalised value is a total function of it: comparisons with the least values of the pieces, by halves, and,
+// where many are of one length, the cell's number divided by that length.
+
+// checkCuts holds the pieces against their columns.
+func checkCuts(m *plans.Measure) error {
+	if m.Cuts != nil && len(m.Cuts) != len(m.Grain) {
+		return errors.New("rewrite: pieces of other columns than the grain's")
+	}
+	for i, starts := range m.Cuts {
+		if starts == nil {
+			continue
+		}
+		d := m.Grain[i].Domain
+		if d == nil || !d.Ordered() || m.Grain[i].Open != nil || len(starts) == 0 || starts[0] != 0 || starts[len(starts)-1] >= d.Size() ||
+			d.Null >= 0 && starts[len(starts)-1] != d.Null {
+			return errors.New("rewrite: pieces of other cells than their column's")
+		}
+		for n := 1; n < len(starts); n++ {
+			if starts[n] <= starts[n-1] {
+				return errors.New("rewrite: pieces that are not in order")
+			}
+		}
+	}
+	return nil
+}
+
+// piece writes the number of the cell, or of the piece, of a normalised value n of the i-th column of the grain.
+func (w cells) piece(m *plans.Measure, i int, n string) string {
+	c := m.Grain[i]
+	if m.Cuts == nil || m.Cuts[i] == nil {
+		return w.cell(c, n)
+	}
+	starts, null := m.Cuts[i], c.Domain.Null >= 0
+	if null {
+		starts = starts[:len(starts)-1]
+	}
+	runs := plans.EvenRuns(starts, c.Domain.Regular)
+	number := w.compared(c, n, starts, runs, func(r plans.EvenRun) string { return w.pieceIn(c, n, starts, r) })
+	if !null {
+		return number
+	}
+	return "CASE WHEN " + n + " IS NULL THEN " + strconv.Itoa(len(starts)) + " ELSE " + number + " END"
+}
+
+// compared finds the run that a value that is not NULL lies in, by halves, and says what of says there.
+func (w cells) compared(
+	c *policy.Column, n string, starts []int, runs []plans.EvenRun, of func(plans.EvenRun) string,
+) string {
+	half := len(runs) / 2
+	if half == 0 {
+		return of(runs[0])
+	}
+	return "CASE WHEN " + w.operate(n, "<", w.constant(c, c.Domain.Low(starts[runs[half].From]))) +
+		" THEN " + w.compared(c, n, starts, runs[:half], of) + " ELSE " + w.compared(c, n, starts, runs[half:], of) + " END"
+}
+
+// pieceIn is the number of the piece of a value that lies in a run.
+//
+// Claim: nothing can fail, whichever branches an engine evaluates. A cell's number, a piece's first cell, how many
+// pieces there are, and a length, which is above 0, are at most 2^30 (policy.MaxDomain),
+// so that sums and differences of two of them lie within an int4.
+func (w cells) pieceIn(c *policy.Column, n string, starts []int, r plans.EvenRun) string {
+	if r.Length == 0 {
+		return strconv.Itoa(r.From)
+	}
+	number := w.operate(w.cellsPast(c, n, starts[r.From]), "/", w.int4(r.Length))
+	if r.From > 0 {
+		number = w.operate(number, "+", w.int4(r.From))
+	}
+	return number
+}
+
+// cellsPast is how many cells the one of a value lies behind another.
+func (w cells) cellsPast(c *policy.Column, n string, from int) string {
+	number := w.cast(w.number(c, n), "int4")
+	if from > 0 {
+		number = w.operate(number, "-", w.int4(from))
+	}
+	return number
+}
+
+// cell writes the number of the cell of a normalised value n; it agrees with policy.Domain.Cell.
+func (w cells) cell(c *policy.Column, n string) string {
+	if c.Domain == nil {
+		w.fail("a column without a domain")
+		return "NULL"
+	}
+	number := w.number(c, n)
+	if c.Domain.Null < 0 {
+		return number
+	}
+	return "COALESCE(" + number + ", " + strconv.Itoa(c.Domain.Null) + ")"
+}
+
+// number is the cell of a value that is not NULL; NULL for NULL.
+func (w cells) number(c *policy.Column, n string) string {
+	d := c.Domain
+	if !d.Ordered() {
+		return n
+	}
+	if d.Ladder != nil {
+		starts, each := make([]int, d.Regular), make([]plans.EvenRun, d.Regular)
+		for i := range starts {
+			starts[i], each[i].From = i, i
+		}
+		number := w.compared(c, n, starts, each, func(r plans.EvenRun) string { return strconv.Itoa(r.From) })
+		return "CASE WHEN " + n + " IS NOT NULL THEN " + number + " END"
+	}
+	least, most, _ := wholeEnds(d)
+	switch d.Min.(type) {
+	case int64:
+		return w.steps(n, least, most, d.Step.Whole)
+	case policy.Date:
+		return w.quotient(w.days(n, w.constant(c, d.Min)), d.Step.Whole)
+	case policy.Timestamp, policy.Timestamptz:
+		return w.steps(w.micros(n), least, most, d.Step.Whole)
+	case policy.Numeric:
+		if step := d.Step.Decimal.Coefficient; step != nil && step.Sign() > 0 {
+			return w.decimals(c).cell(n)
+		}
+		w.fail("a step that is not positive")
+		return "NULL"
+	case float64:
+		return w.floatCell(c, n)
+	}
+	w.fail("a domain of a type that is not ordered")
+	return "NULL"
+}
+
+// steps is floor((n − least)/step) for an integer n from least to most. Where the public width of the domain exceeds 64
+// bits the difference is taken in a wider type.
+func (w cells) steps(n string, least, most, step int64) string {
+	if new(big.Int).Sub(big.NewInt(most), big.NewInt(least)).IsInt64() {
+		return w.quotient(w.above(n, least), step)
+	}
+	return dialect.Fill(w.dialect.WideSteps, n, strconv.FormatInt(least, 10), strconv.FormatInt(step, 10))
+}
+
+// quotient is floor(above/step) for integers above ≥ 0 and step ≥ 1.
+func (w cells) quotient(above string, step int64) string {
+	if step == 1 {
+		return above
+	}
+	if step < 1 {
+		w.fail("a step that is not positive")
+	}
+	return w.operate(above, "/", w.whole(step))
+}
+
+// days is the number of days from one to another.
+func (w cells) days(n, from string) string { return dialect.Fill(w.dialect.Days, n, from) }
+
+// micros is the number of microseconds from 1970 to a finite moment, in UTC for a moment with a zone: the session's
+// zone has no part in it.
+func (w cells) micros(n string) string { return dialect.Fill(w.dialect.Micros, n) }

@@ -59,7 +59,7 @@ func (w *writer) contentOrder(alias string) string {
 	limbs := []limb{w.unitLimb(alias + ".u")}
 	for i, c := range w.table.Columns {
 		n := alias + ".n" + strconv.Itoa(i+1)
-		if f, d := digitFor(w.packs, c); d != nil { // as the limbs of its word's columns would be joined (snapshot_packed.go)
+		if f, d := digitFor(w.packs, c); d != nil { // as the limbs of its word's columns would be joined (snapshot_arrange.go)
 			if !d.goesOn {
 				limbs = append(limbs, limb{w.digitOf(alias+"."+f.Name, d.factor, d.wordSize, d.wordTop), d.wordSize})
 			}

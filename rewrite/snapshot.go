@@ -1,11 +1,17 @@
 package rewrite
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -22,7 +28,7 @@ import (
 //	j1:…       a join key
 //
 // and the rows that have a unit and that no rule leaves out. An Extraction reads such rows from where they lie; Arrange
-// (snapshot_arrange.go) puts them in order once they are in DuckDB; ready (snapshot_read.go) is how they stand in a
+// (snapshot_arrange.go) puts them in order once they are in DuckDB; ready is how they stand in a
 // question's SQL.
 //
 // Claim. A count over a snapshot's table is a count over the same rows as over the source's at the moment of the
@@ -266,4 +272,110 @@ func (w *columns) extracted(c *policy.Column) (value string, kind FieldKind, sca
 	}
 	w.fail("a domain of a type that is not ordered")
 	return "NULL", Whole, 0
+}
+
+// Copy writes the query that reads a public table: its columns in policy order, as text, at most most rows.
+func Copy(t *policy.Table, d dialect.Dialect, most int) (string, error) {
+	if !t.Public || d.Words == nil {
+		return "", errors.New("rewrite: only public tables are copied")
+	}
+	w := newWriter(d, t, "")
+	items := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		items[i] = w.cast("t."+w.name(c.Source), "text")
+	}
+	sql := "SELECT " + strings.Join(items, ", ") + "\nFROM " + w.relation(t) + " AS t\nLIMIT " + strconv.Itoa(most)
+	return sql, w.err
+}
+
+// Probe writes a query that uses every column of a private table in every way that a measure can. It is prepared and
+// never run: where the database accepts it, it accepts every measure of the table.
+func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
+	m := &plans.Measure{Table: t, Grain: t.Columns}
+	for _, c := range t.Columns {
+		if c.Domain == nil {
+			return Query{}, errors.New("rewrite: a private column without a domain")
+		}
+		pieces, cuts := c.Domain.Size(), []int(nil)
+		if pieces > policy.MaxCells || c.Private { // whose cells are told apart by comparisons too, some hundreds of them
+			cuts = []int{0, c.Domain.Regular / 3, c.Domain.Regular / 2}
+			if c.Domain.Null >= 0 {
+				cuts = append(cuts, c.Domain.Null)
+			}
+			pieces = len(cuts)
+		}
+		m.Cuts = append(m.Cuts, cuts)
+		m.Groups = append(m.Groups, plans.Grouping{Columns: 1, Cells: pieces, Classes: pieces})
+		m.Counters = append(m.Counters, predicate.InCells{Column: c, Spans: []mechanisms.Span{{From: c.Domain.Size() / 2, To: c.Domain.Size()}}})
+	}
+	if len(m.Counters) == 0 {
+		m.Counters = []predicate.Pred{nil}
+	}
+	return Render(m, d)
+}
+
+// DescribeView writes a query that shows all that a trusted SELECT does. It is described and never run.
+func DescribeView(t *policy.Table, d dialect.Dialect) (string, error) {
+	if d.Words == nil {
+		return "", errors.New("rewrite: no such dialect")
+	}
+	w := newWriter(d, t, "")
+	return "SELECT t.* FROM " + w.relation(t) + " AS t", w.err
+}
+
+// CompareKeys writes a query that compares two join keys as joins and sub-queries do. A database that accepts it
+// accepts the comparison in every measure. It is prepared and never run.
+func CompareKeys(a, b *policy.Column, d dialect.Dialect) (string, error) {
+	if d.Words == nil {
+		return "", errors.New("rewrite: no such dialect")
+	}
+	w := newWriter(d, a.Table, "a")
+	sql := "SELECT " + w.equal("a."+w.name(a.Source), "b."+w.name(b.Source)) +
+		" FROM " + w.relation(a.Table) + " AS a, " + w.relation(b.Table) + " AS b"
+	return sql, w.err
+}
+
+// How the tables of a snapshot, and their columns, are called, and how their rows stand in the place of the source's:
+//
+//	(SELECT t.u AS u, t."1:minutes" AS n1 FROM "visits@1f…" AS t WHERE t.r <= 10)
+
+// Copied is the name of a private table of the policy in a snapshot. Snapshots that have all names that a policy needs
+// serve it.
+func Copied(t *policy.Table) string { return copyName(t) }
+
+// copyName is the name of a table in a snapshot. It tells tables of one name apart whose rows mean something else, but
+// for what is not in the copy: the bounds, which are r's, and the keys of open columns, which are found later.
+func copyName(t *policy.Table) string {
+	own := *t
+	own.MaxRowsPerUnit, own.MaxGroups, own.MaxPerGroup, own.Columns = 0, 0, 0, nil
+	h := sha256.New()
+	for _, c := range t.Columns {
+		switch {
+		case c.Made():
+			continue // of columns that are there
+		case c.Open != nil:
+			c = c.Open
+		}
+		own.Columns = append(own.Columns, c)
+		fmt.Fprintf(h, "%q ", c.Name) // which are named by their places, as the keys are
+	}
+	for _, k := range t.Keys {
+		fmt.Fprintf(h, "%q ", k.Source)
+	}
+	fmt.Fprintf(h, "%q %d ", t.Dataset.ID, unitKind(t))
+	h.Write(own.Fingerprint())
+	return t.Name + "@" + hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// copied and copiedKey name a column's values and a key in a snapshot, by their places: DuckDB does not tell a from A.
+func (w *columns) copied(c *policy.Column) string {
+	at := slices.IndexFunc(w.table.Columns, func(have *policy.Column) bool { return have.Name == c.Name })
+	if at < 0 || c.Made() {
+		w.fail("a column that a snapshot does not have")
+	}
+	return dialect.QuoteName(strconv.Itoa(at+1) + ":" + c.Name)
+}
+
+func (w *columns) copiedKey(k *policy.Column) string {
+	return dialect.QuoteName("j" + strconv.Itoa(slices.Index(w.table.Keys, k)+1) + ":" + k.Source)
 }

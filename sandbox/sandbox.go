@@ -11,10 +11,18 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
@@ -105,3 +113,178 @@ func SizeOf(row []policy.Value) (bytes int64) {
 	}
 	return bytes
 }
+
+// What an outer query may know of who asks: her name, her settings, and what her own sessions have opened.
+
+// Session is what an outer query may know of the client: current_user, current_database(), settings.
+type Session struct {
+	User, Database string
+	PID            uint32
+	Settings       map[string]string       // for current_setting(), by lower-case name
+	Listed         func() []plans.Variable // for pg_settings; nil means it lists those of Settings
+	Cursors        []Cursor
+	Prepared       []*Prepared
+	Clients        func() []Client  // the sessions of the user; nil means this one
+	Zone           *time.Location   // of the settings; nil means that of the name in Settings
+	Literals       *scalar.Literals // how the literals of the query are read; nil means as the settings are
+
+	Unreleased bool // no released value comes with the query: its errors may be given in the server's words
+
+	Time   time.Duration       // of the processor, that is left to the statement; 0 means the engine's own deadline
+	OfTime time.Duration       // of so much, which is told where that is over
+	Took   func(time.Duration) // told how much a query took; nil means nobody asks
+}
+
+// Variables are the rows of pg_settings.
+func (s Session) Variables() (list []plans.Variable) {
+	if s.Listed != nil {
+		return s.Listed()
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		list = append(list, plans.Variable{Name: name, Value: s.Settings[name], Boot: s.Settings[name], Reset: s.Settings[name], Kind: "string"})
+	}
+	return list
+}
+
+// Setting is a setting of the session, or what stands for one that it does not have.
+func (s Session) Setting(name, otherwise string) string {
+	if v, ok := s.Settings[name]; ok {
+		return v
+	}
+	return otherwise
+}
+
+// Form is how the session has values written as texts, and read.
+func (s Session) Form() scalar.Form {
+	extra, err := strconv.Atoi(s.Setting("extra_float_digits", "1"))
+	if err != nil {
+		extra = 1
+	}
+	return scalar.FormOf(s.Setting("datestyle", "ISO, MDY"), s.Setting("intervalstyle", "postgres"), extra)
+}
+
+// Location is the session's time zone, UTC where it names none that is known.
+func (s Session) Location() *time.Location {
+	if s.Zone != nil {
+		return s.Zone
+	}
+	zone, _, ok := scalar.SessionZone(s.Setting("timezone", "UTC"))
+	if !ok {
+		return time.UTC
+	}
+	return zone
+}
+
+// Cursor is an open cursor of a session, for pg_cursors.
+type Cursor struct {
+	Name, Statement      string
+	Hold, Binary, Scroll bool
+	Created              policy.Timestamptz
+}
+
+// Prepared is a prepared statement of a session, for pg_prepared_statements.
+type Prepared struct {
+	Name, Statement string
+	Created         policy.Timestamptz
+	Params, Results []policy.Type // Results is nil for a statement without rows
+	FromSQL         bool
+	Generic, Custom atomic.Int64 // how often it ran, without parameters and with some
+}
+
+// Client is a session of the user who asks, for pg_stat_activity.
+type Client struct {
+	PID                   uint32
+	Database, Application string
+	Started               policy.Timestamptz
+	Active                bool
+}
+
+// Options set the limits of an engine. Zero values take the defaults.
+type Options struct {
+	Log      *slog.Logger
+	Deadline time.Duration // of one query; default 10 s
+	Memory   uint64        // bytes that one query may take beside what the engine holds anyway; default 512 MiB
+	MaxRows  int           // rows of an answer; default 1,000,000
+}
+
+// WithDefaults fills in what is not set.
+func (o Options) WithDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Deadline <= 0 {
+		o.Deadline = 10 * time.Second
+	}
+	if o.Memory == 0 {
+		o.Memory = 512 << 20
+	}
+	if o.MaxRows <= 0 {
+		o.MaxRows = 1_000_000
+	}
+	return o
+}
+
+// Limits are what one query may take: the policy's, where it has any, else those of the engine's options.
+type Limits struct {
+	Time   time.Duration // of the processor
+	Memory uint64
+}
+
+// Limits are those of queries under a policy; nil before there is one.
+func (o Options) Limits(p *policy.Policy) Limits {
+	l := Limits{o.Deadline, o.Memory}
+	if p != nil && p.Server.Limits.StatementCPU > 0 {
+		l.Time = p.Server.Limits.StatementCPU
+	}
+	if p != nil && p.Server.Limits.StatementMemory > 0 {
+		l.Memory = uint64(p.Server.Limits.StatementMemory)
+	}
+	return l
+}
+
+// Late is the error of a query that took more processor time than there was for it.
+func (l Limits) Late(s Session) error {
+	whole := l.Time
+	if s.OfTime > 0 {
+		whole = s.OfTime
+	}
+	return &scalar.Error{SQLState: "57014", Message: fmt.Sprintf("canceling statement: the query over released answers took more than its %s of processor time (server.limits.statement_cpu)", whole)}
+}
+
+// Large is the error of a query that needed more memory than it may take.
+func (l Limits) Large() error {
+	return &scalar.Error{SQLState: ErrResources.SQLState, Message: fmt.Sprintf("%s: %s (server.limits.statement_memory)", ErrResources.Message, policy.SizeText(int64(l.Memory)))}
+}
+
+// The errors of a query that had to be ended. The engine's own text is never relayed.
+var (
+	ErrResources = &scalar.Error{SQLState: "54000", Message: "the query over released answers needs more memory than it may use"}
+	ErrTooMany   = &scalar.Error{SQLState: "54000", Message: "the answer has more rows than the sandbox returns; add a LIMIT"}
+	ErrBroken    = &scalar.Error{SQLState: "XX000", Message: "the query over released answers could not be run"}
+	ErrClosed    = &scalar.Error{SQLState: "57P01", Message: "the sandbox is shut down"}
+)
+
+// Missing is an engine that could not be had: it refuses every query and says why. What needs no engine is answered.
+func Missing(why error) Engine {
+	return missing{&scalar.Error{SQLState: "0A000", Message: "this statement needs the sandbox, which is missing: " + why.Error()}}
+}
+
+type missing struct{ refusal *scalar.Error }
+
+func (m missing) Catalog(context.Context, *policy.Policy) error { return nil }
+
+func (m missing) Load(context.Context, string, ...Table) error { return nil }
+
+func (m missing) Query(context.Context, Session, outer.Query, []Table) (privacy.Released[Rows], error) {
+	return privacy.Released[Rows]{}, m.refusal
+}
+
+func (m missing) Describe(context.Context, Session, outer.Query, []Table) (Description, error) {
+	return Description{}, m.refusal
+}
+
+func (m missing) Numbers(string) pgcatalog.Numbers { return nil }
+
+func (m missing) Slots() int { return 1 }
+
+func (m missing) Close() error { return nil }

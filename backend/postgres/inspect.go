@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -265,4 +266,99 @@ func (b *DB) probe(ctx context.Context, d *policy.Dataset) []backend.Finding {
 		}
 	}
 	return list
+}
+
+// typeSQL names a type, what ColumnShape calls its base, and whether its values have a collation: PostgreSQL describes
+// a column of a domain by the type below it.
+const typeSQL = `SELECT pg_catalog.format_type(y.oid, NULL), CASE y.typtype WHEN 'e' THEN 'enum' ELSE pg_catalog.format_type(y.oid, NULL) END,
+y.typcollation <> 0 FROM pg_catalog.pg_type y WHERE y.oid = $1::pg_catalog.text::pg_catalog.oid`
+
+// viewCollationSQL asks whether a collation takes different texts of a SELECT's column for equal. No row is read.
+const viewCollationSQL = `SELECT COALESCE((SELECT NOT c.collisdeterministic FROM pg_catalog.pg_collation c
+  WHERE c.oid = pg_catalog.pg_collation_for((SELECT v.%s FROM (%s) AS v WHERE false))::pg_catalog.regcollation), false)`
+
+// viewShape adds what a trusted SELECT would show. One that PostgreSQL does not accept shows nothing. It is described
+// within a transaction of its own, which a failure does not end.
+func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into inspect.Shape) error {
+	whole, err := rewrite.DescribeView(t, dialect.PostgreSQL)
+	if err != nil {
+		return err
+	}
+	inner, err := tx.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = inner.Rollback(ctx) }()
+	described, err := inner.Prepare(ctx, "", whole)
+	if err != nil {
+		return nil
+	}
+	schema, name := inspect.RelationOf(t, dialect.PostgreSQL)
+	wanted := inspect.Viewed(t)
+	for _, f := range described.Fields {
+		if !slices.Contains(wanted, f.Name) {
+			continue
+		}
+		c := inspect.ColumnShape{Kind: inspect.KindTrusted, Scale: -1}
+		collated := false
+		if err := inner.QueryRow(ctx, typeSQL, strconv.FormatUint(uint64(f.DataTypeOID), 10)).Scan(&c.KindOf, &c.Base, &collated); err != nil {
+			return execute.ErrResult
+		}
+		if collated && slices.Contains(inspect.KeyColumns(t), f.Name) {
+			if err := inner.QueryRow(ctx, fmt.Sprintf(viewCollationSQL, dialect.QuoteName(f.Name), whole)).Scan(&c.Loose); err != nil {
+				return execute.ErrResult
+			}
+		}
+		if f.TypeModifier >= 4 && c.KindOf == "numeric" {
+			c.Scale = int((f.TypeModifier - 4) & 2047)
+		}
+		into[inspect.ColumnOf(schema, name, f.Name)] = c
+	}
+	return nil
+}
+
+// shownSQL says what each of the given relations shows rows of: partitions, children and what views read are followed.
+// A view that calls a function of the database's own which is not immutable reads whatever that does.
+const shownSQL = `WITH RECURSIVE named(i, oid) AS (
+  SELECT w.i, c.oid FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) WITH ORDINALITY AS w(s, t, i)
+  JOIN pg_catalog.pg_namespace n ON n.nspname = w.s JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t
+), reach(i, oid) AS (
+  SELECT i, oid FROM named
+  UNION SELECT r.i, x.oid FROM reach r CROSS JOIN LATERAL (
+    SELECT h.inhrelid FROM pg_catalog.pg_inherits h WHERE h.inhparent = r.oid
+    UNION ALL SELECT d.refobjid FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_depend d ON d.objid = w.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+      AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> w.ev_class WHERE w.ev_class = r.oid AND w.ev_type = '1') AS x(oid)
+)
+SELECT r.i, n.nspname || '.' || c.relname, nc.relkind IN ('v', 'm'), COALESCE((SELECT pg_catalog.min(f.proname::pg_catalog.text)
+    FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_depend d ON d.objid = w.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+      AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+    JOIN pg_catalog.pg_proc f ON f.oid = d.refobjid AND f.provolatile <> 'i' JOIN pg_catalog.pg_language l ON l.oid = f.prolang AND l.lanname NOT IN ('internal', 'c')
+    WHERE w.ev_class = r.oid AND w.ev_type = '1'), '')
+FROM reach r JOIN named na ON na.i = r.i JOIN pg_catalog.pg_class nc ON nc.oid = na.oid
+JOIN pg_catalog.pg_class c ON c.oid = r.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'f', 'm', 'v') ORDER BY r.i`
+
+// shownIn asks PostgreSQL's catalogs what tables show rows of.
+func shownIn(ctx context.Context, tx pgx.Tx, tables []*policy.Table) ([]inspect.Extent, error) {
+	schemas, names := inspect.RelationNames(tables, dialect.PostgreSQL)
+	rows, err := tx.Query(ctx, shownSQL, schemas, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := make([]inspect.Extent, len(tables))
+	for rows.Next() {
+		var i int64
+		var relation, function string
+		var view bool
+		if err := rows.Scan(&i, &relation, &view, &function); err != nil {
+			return nil, execute.ErrResult
+		}
+		s := &list[i-1]
+		if s.Add(relation); function != "" {
+			s.Opaque = fmt.Sprintf("calls the function %s, which may read any table unless it is declared IMMUTABLE", function)
+		}
+		s.View = view
+	}
+	return list, rows.Err()
 }

@@ -7,17 +7,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
+	"github.com/dpproxy/dpproxy/backend/duckdb"
 	"github.com/dpproxy/dpproxy/internal/request"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/service"
 )
 
@@ -165,4 +176,142 @@ func logLevel(cmd *cobra.Command) (level slog.Level, err error) {
 func logger(cmd *cobra.Command) *slog.Logger {
 	level, _ := logLevel(cmd)
 	return slog.New(request.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+}
+
+// version, commit and committed are what a release build sets (scripts/dist). Without it Go's own stamp says the
+// commit, where there is one.
+var version, commit, committed = "0.2.0", "", ""
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Tell the version, the commit that it was built from, and the versions of the engines in it",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return tellVersion(cmd.OutOrStdout()) },
+	}
+}
+
+func tellVersion(out io.Writer) error {
+	duck, err := duckdb.EngineVersion()
+	if err != nil {
+		return err
+	}
+	lite, err := sqlite.Version()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "dpproxy %s\ncommit: %s\nbuilt with: %s, %s/%s\n", version, builtFrom(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintf(out, "DuckDB: %s (embedded databases, files, snapshots, sandbox)\nPostgreSQL: %s (grammar)\nSQLite: %s (ledger)\n", duck, parse.GrammarVersion(), lite)
+	return nil
+}
+
+// builtFrom names the commit, its day, and whether files were changed after it.
+func builtFrom() string {
+	at, day, changed := commit, committed, false
+	if info, ok := debug.ReadBuildInfo(); ok && at == "" {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				at = s.Value
+			case "vcs.time":
+				if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
+					day = t.Format(time.DateOnly)
+				}
+			case "vcs.modified":
+				changed = s.Value == "true"
+			}
+		}
+	}
+	if at == "" {
+		return "unknown: built without a stamp"
+	}
+	if day != "" {
+		at += " of " + day
+	}
+	if changed {
+		at += ", with changes"
+	}
+	return at
+}
+
+// manualCommand writes what a package brings along beside the program: a manual page of each command, and what shells
+// complete. It is for scripts/dist, and not listed.
+func manualCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "manual DIRECTORY", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return writeManual(cmd.Root(), args[0]) },
+	}
+}
+
+// manualDay is the day on the pages: that of the release, where the build says it, so that two builds write the same.
+func manualDay() *time.Time {
+	day := time.Now()
+	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		day = time.Unix(seconds, 0).UTC()
+	}
+	return &day
+}
+
+func writeManual(root *cobra.Command, directory string) error {
+	pages, completions := filepath.Join(directory, "man"), filepath.Join(directory, "completions")
+	for _, d := range []string{pages, completions} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	root.DisableAutoGenTag = true // no day of the build at the foot
+	header := &doc.GenManHeader{Section: "1", Source: "dpproxy " + version, Manual: "dpproxy", Date: manualDay()}
+	if err := doc.GenManTree(root, header, pages); err != nil {
+		return err
+	}
+	for name, write := range map[string]func(string) error{
+		"dpproxy.bash": func(f string) error { return root.GenBashCompletionFileV2(f, true) },
+		"_dpproxy":     root.GenZshCompletionFile,
+		"dpproxy.fish": func(f string) error { return root.GenFishCompletionFile(f, true) },
+	} {
+		if err := write(filepath.Join(completions, name)); err != nil {
+			return fmt.Errorf("completions: %w", err)
+		}
+	}
+	return nil
+}
+
+func serveCommand() *cobra.Command {
+	var path string
+	var trust ledger.Options
+	cmd := &cobra.Command{
+		Use:   "serve --policy policy.yaml",
+		Short: "Run the proxy",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log := logger(cmd)
+			return service.Run(cmd.Context(), path, trust, log, func(address string) {
+				log.Info("listening", "address", address)
+				notify("READY=1")
+			})
+		},
+	}
+	policyFlag(cmd, &path)
+	rollbackFlags(cmd, &trust)
+	return cmd
+}
+
+// policyFlag adds --policy, which a command that uses it cannot do without.
+func policyFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "policy", "policy.yaml", "the policy file")
+}
+
+// notify tells the supervisor that started this process, by the socket that systemd names, how far it is. Without one
+// it does nothing, and a supervisor that is gone is no reason to stop serving.
+func notify(state string) {
+	address := os.Getenv("NOTIFY_SOCKET")
+	if address == "" {
+		return
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: address, Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte(state)) // as above
 }

@@ -16,7 +16,7 @@ import (
 // prefixes.
 //
 // Claim: Shape returns Σ w² of the weights w of Terms, and no less than Σ w⁴, at most 1e-3 of (Σ w²)² more; and weights
-// of Terms alone are heavy. Proof: with the letters of pidentityread.go, the weights of the sums are MΘU·wanted, linear
+// of Terms alone are heavy. Proof: with the letters of pidentity.go, the weights of the sums are MΘU·wanted, linear
 // in what is wanted, so that their squares and fourth powers are exact; Σ w² is |v|² − v'Θ'MΘv. The weights of the
 // cells are linear too: in a block of cells they are the sum of those of the prefixes, with their signs, and ‖Σ w‖₄ ≤ Σ
 // ‖w‖₄ (Minkowski). The blocks' fourth powers add up. Blocks near the ends, where that is most, are looked at cell by

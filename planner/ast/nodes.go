@@ -9,12 +9,16 @@
 package ast
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Aggregates are the aggregate functions that the planner tells from other functions.
@@ -189,4 +193,226 @@ func Conjuncts(n *pg.Node) []*pg.Node {
 		out = append(out, Conjuncts(a)...)
 	}
 	return out
+}
+
+// SameTree tells that two trees are equal but for the places in the text that they came from.
+func SameTree(a, b *pg.Node) bool {
+	x, y := proto.Clone(a), proto.Clone(b)
+	placeless(x.ProtoReflect())
+	placeless(y.ProtoReflect())
+	return proto.Equal(x, y)
+}
+
+func placeless(m protoreflect.Message) {
+	Each(m, func(m protoreflect.Message) {
+		m.Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+			if strings.HasSuffix(string(field.Name()), "location") {
+				m.Clear(field)
+			}
+			return true
+		})
+	})
+}
+
+// PlaceAt gives every node of a tree one place.
+func PlaceAt(m protoreflect.Message, pos int32) {
+	Each(m, func(m protoreflect.Message) {
+		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
+			m.Set(field, protoreflect.ValueOfInt32(pos))
+		}
+	})
+}
+
+// Each visits a tree, from the top.
+func Each(m protoreflect.Message, visit func(protoreflect.Message)) {
+	visit(m)
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsList() && field.Message() != nil:
+			for i := range v.List().Len() {
+				Each(v.List().Get(i).Message(), visit)
+			}
+		case !field.IsList() && field.Message() != nil:
+			Each(v.Message(), visit)
+		}
+		return true
+	})
+}
+
+// IsSubLink tells a sub-query of an expression.
+func IsSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
+
+// Copied is a node made anew, without places in the text: part makes its parts. Names and numbers of the grammar's own
+// are copied.
+func Copied(n *pg.Node, part func(*pg.Node) (*pg.Node, *refuse.Refusal)) (*pg.Node, *refuse.Refusal) {
+	out, refusal := copied(n.ProtoReflect(), part)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return out.Interface().(*pg.Node), nil
+}
+
+// CopiedList is a list of nodes made anew.
+func CopiedList(list []*pg.Node, part func(*pg.Node) (*pg.Node, *refuse.Refusal)) ([]*pg.Node, *refuse.Refusal) {
+	var out []*pg.Node
+	for _, n := range list {
+		made, refusal := partOf(n, part)
+		if refusal != nil {
+			return nil, refusal
+		}
+		out = append(out, cmp.Or(made, &pg.Node{})) // the empty node of DISTINCT
+	}
+	return out, nil
+}
+
+func partOf(n *pg.Node, part func(*pg.Node) (*pg.Node, *refuse.Refusal)) (*pg.Node, *refuse.Refusal) {
+	switch n.GetNode().(type) {
+	case *pg.Node_String_, *pg.Node_Integer, *pg.Node_AStar:
+		return Copied(n, part)
+	}
+	return part(n)
+}
+
+func copied(m protoreflect.Message, part func(*pg.Node) (*pg.Node, *refuse.Refusal)) (protoreflect.Message, *refuse.Refusal) {
+	out, fields := m.New(), m.Descriptor().Fields()
+	for i := range fields.Len() { // in their order, which is that of the text
+		field := fields.Get(i)
+		switch {
+		case field.Name() == "location":
+			out.Set(field, protoreflect.ValueOfInt32(-1))
+		case !m.Has(field):
+		case field.IsList():
+			for k := range m.Get(field).List().Len() {
+				made, refusal := CopiedList([]*pg.Node{m.Get(field).List().Get(k).Message().Interface().(*pg.Node)}, part)
+				if refusal != nil {
+					return nil, refusal
+				}
+				out.Mutable(field).List().Append(protoreflect.ValueOfMessage(made[0].ProtoReflect()))
+			}
+		case field.Message() == nil:
+			out.Set(field, m.Get(field))
+		default:
+			of := m.Get(field).Message()
+			if n, ok := of.Interface().(*pg.Node); ok {
+				made, refusal := partOf(n, part)
+				if refusal != nil {
+					return nil, refusal
+				}
+				if made != nil {
+					out.Set(field, protoreflect.ValueOfMessage(made.ProtoReflect()))
+				}
+				continue
+			}
+			made, refusal := copied(of, part)
+			if refusal != nil {
+				return nil, refusal
+			}
+			out.Set(field, protoreflect.ValueOfMessage(made))
+		}
+	}
+	return out, nil
+}
+
+// GrammarVersion is the version of the trees that the grammar makes, which writing a tree needs again.
+const GrammarVersion = 170007
+
+// Select is a SELECT as a node.
+func Select(s *pg.SelectStmt) *pg.Node {
+	return &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}}
+}
+
+// StringNodes rebuilds a list of String nodes.
+func StringNodes(list []*pg.Node) []*pg.Node {
+	var out []*pg.Node
+	for _, s := range Strings(list) {
+		out = append(out, pg.MakeStrNode(s))
+	}
+	return out
+}
+
+// CastByName casts to a type of pg_catalog.
+func CastByName(n *pg.Node, name string, location int32) *pg.Node {
+	t := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: -1}
+	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: n, TypeName: t, Location: location}}}
+}
+
+// InternalNames are the types' names in pg_catalog; othersNames are those of types that only catalogs and clients use,
+// otherArrays the elements of arrays of them.
+var (
+	InternalNames = map[policy.Type]string{
+		policy.Bool: "bool", policy.Int2: "int2", policy.Int4: "int4", policy.Int8: "int8", policy.Float4: "float4", policy.Float8: "float8",
+		policy.NumericType: "numeric", policy.Text: "text", policy.Varchar: "varchar", policy.DateType: "date", policy.TimestampT: "timestamp",
+		policy.TimestampTZ: "timestamptz", policy.IntervalT: "interval", policy.TimeT: "time", policy.UUID: "uuid",
+	}
+	othersNames = map[policy.Type]string{
+		17: "bytea", 18: "char", 19: "name", 24: "regproc", 26: "oid", 28: "xid", 114: "json", 142: "xml", 650: "cidr", 829: "macaddr", 869: "inet", 1266: "timetz",
+		2205: "regclass", 2206: "regtype", 3802: "jsonb", 4089: "regnamespace",
+	}
+	otherArrays = map[policy.Type]policy.Type{1001: 17, 1003: 19, 1028: 26, 199: 114, 1041: 869, 3807: 3802}
+)
+
+// NamedType is the type, but for an array, of a name in pg_catalog; 0 if no parameter may have it.
+func NamedType(name string) policy.Type {
+	for _, names := range []map[policy.Type]string{InternalNames, othersNames} {
+		for t, known := range names {
+			if known == name {
+				return t
+			}
+		}
+	}
+	return 0
+}
+
+// OthersType reports whether only catalogs and clients use a type that Cast has a name for.
+func OthersType(t policy.Type) bool { return othersNames[t] != "" || otherArrays[t] != 0 }
+
+// Castable reports whether Cast has a name for a type.
+func Castable(t policy.Type) bool {
+	for element, of := range ArrayTypes {
+		if of == t {
+			t = element
+		}
+	}
+	return InternalNames[t] != "" || OthersType(t) || t == policy.Bpchar || t == BpcharArray
+}
+
+// CastTo is n::t for a column's type, which may be a char.
+func CastTo(n *pg.Node, t policy.Type, typmod int32) *pg.Node {
+	if t != policy.Bpchar {
+		return Cast(n, t)
+	}
+	if typmod < 4 { // the grammar's printer writes pg_catalog.bpchar as char, of which PostgreSQL makes char(1)
+		return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: n, TypeName: &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("bpchar")}, Typemod: -1, Location: -1}, Location: -1}}}
+	}
+	out := CastByName(n, "bpchar", -1)
+	out.GetTypeCast().TypeName.Typmods = []*pg.Node{pg.MakeAConstIntNode(int64(policy.CharLength(typmod)), -1)}
+	return out
+}
+
+// Cast is n::t, of a char its text; a type without a name here leaves n as it is.
+func Cast(n *pg.Node, t policy.Type) *pg.Node {
+	element, array := otherArrays[t]
+	if array {
+		t = element
+	}
+	for element, of := range ArrayTypes {
+		if of == t {
+			t, array = element, true
+		}
+	}
+	switch t { // values of chars are texts
+	case policy.Bpchar:
+		t = policy.Text
+	case BpcharArray:
+		t, array = policy.Text, true
+	}
+	name := cmp.Or(InternalNames[t], othersNames[t])
+	if name == "" {
+		return n
+	}
+	typ := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: -1}
+	if array {
+		typ.ArrayBounds = []*pg.Node{pg.MakeIntNode(-1)}
+	}
+	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: n, TypeName: typ, Location: -1}}}
 }

@@ -2,11 +2,19 @@ package bind
 
 import (
 	"slices"
+	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -120,4 +128,103 @@ func (r *Rows) rename(names []string, order []int) {
 		}
 		r.names[order[i]] = name
 	}
+}
+
+// A SELECT in the place of a table's source (docs/adr/0019). One that is analysed is bound wherever a statement names
+// the table, by what binds an analyst's sub-query, over the dataset's tables: nothing of it is trusted, and what is
+// measured is measured of the tables below. One that is trusted is the owner's own text; what is looked at here is only
+// that it is one SELECT, and which relations it reads.
+
+// viewRows are the private rows of an analysed SELECT, under the columns that the policy lists.
+func (b *Binder) viewRows(t *policy.Table, pos int) (*Rows, *refuse.Refusal) {
+	if slices.Contains(b.viewing, t) {
+		return nil, viewCircle.At(pos, t.Name)
+	}
+	sel, refusal := ViewSelect(t.View.Text)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if pos >= 0 { // what is refused of it is refused of the name that stands for it
+		ast.PlaceAt(sel.ProtoReflect(), int32(pos))
+	}
+	params, path, literals := b.Params, b.Context.Settings.SearchPath, b.Env.Literals
+	b.viewing, b.Params, b.Context.Settings.SearchPath = append(b.viewing, t), &semantics.Parameters{}, nil
+	b.Env.Literals = &scalar.Literals{Now: b.Env.Now, Zone: time.UTC} // the owner's text, whatever an analyst has set
+	found, refusal := b.selectRows(sel, nil)
+	b.viewing, b.Params, b.Context.Settings.SearchPath = b.viewing[:len(b.viewing)-1], params, path
+	b.Env.Literals = literals
+	switch {
+	case refusal != nil:
+		return nil, refusal
+	case found == nil:
+		return nil, viewRowsOnly.At(pos, t.Name)
+	case found.fan != nil: // each row of it more than once
+		return nil, rowsCombined.At(pos, "UNION ALL")
+	}
+	return b.viewColumns(t, found, pos)
+}
+
+// viewColumns holds what the SELECT shows against what the policy lists. Join keys need not be listed.
+func (b *Binder) viewColumns(t *policy.Table, found *Rows, pos int) (*Rows, *refuse.Refusal) {
+	out := *found
+	out.names, out.exprs, out.pos = nil, nil, pos
+	for _, c := range t.Columns {
+		at := slices.Index(found.names, c.Name)
+		switch {
+		case at < 0:
+			return nil, viewColumn.At(pos, t.Name, c.Name)
+		case slices.Contains(found.names[at+1:], c.Name):
+			return nil, Ambiguous.At(pos, c.Name)
+		}
+		e, refusal := (&semantics.Translator{Env: b.Env}).Typed(found.exprs[at], policy.Text)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if e.Type().Held() != c.Type {
+			return nil, viewType.At(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
+		}
+		out.names, out.exprs = append(out.names, c.Name), append(out.exprs, e)
+	}
+	for _, k := range t.Keys {
+		if !slices.ContainsFunc(found.keys, func(have linear.Key) bool { return have.Name == k.Name }) {
+			return nil, viewKey.At(pos, t.Name, k.Name)
+		}
+	}
+	out.parts = []relation{{t.Name, t, 0, len(out.names), 0, len(out.keys), described(t, out.names, out.keys), always}}
+	return &out, nil
+}
+
+// ViewSelect parses the text of a source.
+func ViewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
+	sel, refusal := parse.OneSelect(text)
+	if sel == nil && refusal == nil {
+		return nil, viewStatement.At(-1)
+	}
+	return sel, refusal
+}
+
+// noPublicRows stands for public tables before they are copied.
+type noPublicRows struct{ reuse.NoCache }
+
+func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
+
+// CheckView refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
+func CheckView(p *policy.Policy, t *policy.Table) (refusal *refuse.Refusal) {
+	c := reuse.Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: plans.Settings{Zone: time.UTC}}.Limited()
+	defer c.Stopped(&refusal)
+	o := discovery.New()
+	var last *refuse.Refusal
+	for range discovery.MaxBindings {
+		b := NewBinder(c, &semantics.Parameters{})
+		b.Open = o
+		found, refusal := b.viewRows(t, -1)
+		if refusal == nil {
+			_, refusal = linear.Solve(&linear.Question{Table: found.Table, OffGrid: b.Context.Settings.OffGrid, Where: found.where, Counters: []linear.Counter{{}}}, b.Env, new(semantics.Notes))
+		}
+		if !o.Learns(refusal) {
+			return refusal
+		}
+		last = refusal
+	}
+	return last
 }

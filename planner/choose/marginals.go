@@ -6,8 +6,11 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
@@ -155,4 +158,157 @@ func (ch *Optimizer) holds(a *Request) bool {
 	quiet := *ch
 	q := quiet.goalOf(a.Query, ch.Share(1))
 	return q.refusal == nil && (least(quiet.again(q)) != nil || least(quiet.reuse(q)) != nil)
+}
+
+// rollUp lets a count be read from another count of the same statement whose cells add up to it, such as a total beside
+// the groups: then nothing is paid for it, the others have more, and the answers add up. It tells how many do, of so
+// many that are measured. Whether it is worth it goes by the sum of the mean errors of all counts.
+func (ch *Optimizer) rollUp(leaves []*LeafPlan, measured int) (rollups int) {
+	v := &LeafPlanner{Optimizer: ch}
+	for _, lp := range leaves {
+		if !lp.isPlain() {
+			continue
+		}
+		var on *LeafPlan
+		least := math.Inf(1)
+		for _, other := range leaves {
+			if other == lp || other.base != nil || !other.isPlain() || slices.ContainsFunc(leaves, func(s *LeafPlan) bool { return s.base == lp }) {
+				continue
+			}
+			if r := reuse.CoverWithin(lp.Requests[0].Query, other.Requests[0].Query); r != nil {
+				if cells := r.MeanCells(); cells < least {
+					on, least = other, cells
+				}
+			}
+		}
+		if on == nil {
+			continue
+		}
+		rest := 0.
+		for _, other := range leaves {
+			if other != lp && other.base == nil && len(other.Requests) > 0 {
+				rest += v.error(other.Requests) / float64(max(1, other.values()))
+			}
+		}
+		k := float64(measured - rollups)
+		alone := (rest + v.error(lp.Requests)/float64(lp.values())) * math.Pow(k, v.order())
+		one := v.weight(on.Requests[0]) / float64(on.values())
+		if read := (rest + one*least) * math.Pow(k-1, v.order()); read <= alone*sumsClearlyWorse {
+			lp.base = on
+			rollups++
+		}
+	}
+	return rollups
+}
+
+// isPlain tells a leaf plan of counts of rows that one request answers.
+func (lp *LeafPlan) isPlain() bool {
+	return len(lp.Requests) == 1 && lp.Requests[0].Wanted() && lp.Requests[0].Summed() == nil && lp.Requests[0].PerGroup == 0 && lp.Requests[0].Marginals == nil && !lp.Requests[0].Compares()
+}
+
+// values is the number of counts that a leaf plan shows.
+func (lp *LeafPlan) values() int {
+	n := 0
+	for s := range lp.Sets {
+		n += len(lp.Frames[s].ShownRows())
+	}
+	counted := 0
+	for _, c := range lp.Counters {
+		if c.Width == nil {
+			counted++
+		}
+	}
+	return n * counted
+}
+
+// rolledUp reads a leaf plan from the measure of the one that it is rolled up from, where that is measured as itself.
+func (ch *Optimizer) rolledUp(leaves []*LeafPlan, paths [][]*Path, lp *LeafPlan, buying map[plans.Digest]*plans.Measure, share privacy.Cost) (*Path, *refuse.Refusal) {
+	m := lp.base.Requests[0].Query
+	if w := paths[slices.Index(leaves, lp.base)][0]; w != nil && w.Measure.Digest == m.Measure("", "").Digest {
+		return &Path{Measure: w.Measure, Reading: reuse.CoverWithin(lp.Requests[0].Query, m), name: fromAnother}, nil
+	} else if w != nil && w.counts != nil {
+		own, err := m.Fresh(share)
+		r := reuse.Cover(lp.Requests[0].Query, w.counts)
+		if r != nil && err == nil && ch.worst(w.Measure.Spec, r) <= ch.worst(own, reuse.CoverWithin(lp.Requests[0].Query, m)) {
+			return &Path{Measure: w.Measure, Reading: r, counts: w.counts, name: fromAnother}, nil
+		}
+	}
+	w, refusal := ch.one(lp.Requests[0].Query, share)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if same := buying[w.Measure.Digest]; same != nil && !w.Measure.Held && same.Shared == w.Measure.Shared && same.Kind == w.Measure.Kind {
+		w.Measure = same
+	}
+	return w, nil
+}
+
+// Where a row falls into one cell of a measure, neighbours move it by what a unit's rows move one count, however many
+// cells there are (add-remove; privacy rule 10). So a count under a condition costs no more, and errs no more, if the
+// rows outside the condition are counted beside it, in cells of their own: the condition's complement, and for `sex =
+// 'Female' AND age = 30` every other sex and age. These answer later questions for free. See docs/adr/0026.
+
+// widened is the fresh measure of a question with the cells around its own, none where that is dearer, means something
+// else, or has nothing to add. Its own cells are whole cells of the measure, so that they err as they would alone.
+func (ch *Weigher) widened(q *goal) []alternative {
+	most := ch.Context.Dataset.Buying.Cells
+	if most == 0 || !q.Widens() {
+		return nil
+	}
+	wide := q.Around(most)
+	if wide == nil || q.Table.BoundsGroups(q.Cells) != q.Table.BoundsGroups(wide.Cells) {
+		return nil
+	}
+	spec, err := wide.Fresh(q.share)
+	if err != nil || ch.variance(spec) > ch.variance(q.fresh) {
+		return nil
+	}
+	r := reuse.Cover(q.Query, wide)
+	if r == nil {
+		return nil
+	}
+	m := wide.Measure("histogram", q.own.Name)
+	if held := ch.widenedBefore(q, m, spec, r); held != nil {
+		return held
+	}
+	m.Spec, m.Cost = spec, q.share
+	m.Why = "no release that you have paid for answers it as exactly; the rows around its own are counted too, which costs nothing more"
+	return []alternative{{path: &Path{Measure: m, Reading: r, counts: wide}, variance: ch.worst(spec, r)}}
+}
+
+// widenedBefore finds the same cells among what she has paid for, at least as exact as they would be now. Containment
+// looks at a few of those that are alike: of a slider's fortieth stop, asked again, it may see none.
+func (ch *Weigher) widenedBefore(q *goal, m *plans.Measure, spec mechanisms.Spec, r *reuse.Reading) []alternative {
+	if ch.Context.Holdings == nil {
+		return nil
+	}
+	for _, h := range ch.Context.Holdings.Held(m.Digest) {
+		if shared, _, _, ok := reuse.DescribedHead(h); !ok || shared || h.Spec.Cells != spec.Cells || h.Spec.Counters != spec.Counters || ch.worst(h.Spec, r) > ch.worst(spec, r) {
+			continue
+		}
+		reuse.Hold(m, h, "the same question, asked before at least as exactly")
+		return []alternative{{path: &Path{Measure: m, Reading: r}, variance: ch.worst(h.Spec, r), holding: h}}
+	}
+	return nil
+}
+
+// fromAnother names the path of a question that is read from what another question of the statement buys.
+const fromAnother = "another question's counts"
+
+// beside reads a question that would be measured from what the statement buys already, where that is no less exact.
+func (ch *Weigher) beside(s *linear.Query, w *Path, paths [][]*Path) *Path {
+	if w.counts == nil || w.Measure.Held {
+		return w
+	}
+	for _, list := range paths {
+		for _, have := range list {
+			if have == nil || have.counts == nil || have.Measure.Held || have.counts.Table != s.Table {
+				continue
+			}
+			if r := reuse.Cover(s, have.counts); r != nil && ch.worst(have.Measure.Spec, r) <= ch.worst(w.Measure.Spec, w.Reading) {
+				return &Path{Measure: have.Measure, Reading: r, counts: have.counts, name: fromAnother}
+			}
+		}
+	}
+	return w
 }

@@ -1,6 +1,8 @@
 package choose
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"math/big"
 	"slices"
@@ -9,6 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -196,5 +200,144 @@ func (w *Path) offAt(each mechanisms.Confidence) func(counter int, cells []int) 
 			list[i] = w.Reading.Spans[c][cell]
 		}
 		return w.Measure.Spec.Only(w.Reading.Counters[c]).Error(plans.JoinSpans(list), each).HalfWidth
+	}
+}
+
+// SELECT k … GROUP BY k ORDER BY count(*) DESC LIMIT n shows the keys with the most rows and no count. Where that is
+// expected to be nearer than sorting noisy counts, the keys are chosen: the leaf's column that stands for the count
+// then ranks the chosen rows, n for the first to 1 for the last, and is 0 elsewhere. What stands above does not change.
+
+// topOf is how many keys a question shows in the order of its only counter, 0 for others: those whose cells are the
+// rows.
+func (lp *LeafPlan) topOf(a *Request) int {
+	if lp.Question == nil || lp.Top == 0 || len(lp.Requests) != 1 || len(lp.Counters) != 1 || a.Query != lp.Frames[0] || a.Summed() != nil {
+		return 0
+	}
+	if len(a.Projections) != 1 || a.Projections[0].condition >= 0 || a.Counting[a.Projections[0].Counter] != 0 || len(a.Counts) != 1 || lp.Top >= a.Cells || len(a.Concealed()) > 0 {
+		return 0
+	}
+	return lp.Top
+}
+
+// topKeys chooses the first keys where she has paid for that, or where it is expected to be nearer than fresh counts.
+func (ch *Weigher) topKeys(q *goal) []alternative {
+	first := q.Counted().First
+	if first == 0 || q.taken == nil {
+		return nil
+	}
+	spec, err := mechanisms.NewChoice(mechanisms.Choice{Kind: mechanisms.Largest, Blocks: []mechanisms.Block{{Groups: 1, Cells: q.Cells}}, Most: first}, q.Contribution(), q.share)
+	if err != nil {
+		return nil
+	}
+	own := q.Measure("top", q.Table.Name+q.About())
+	own.Described = binary.AppendUvarint(append(own.Described, "top"...), uint64(first))
+	own.Digest = sha256.Sum256(own.Described)
+	if same := ch.sameChoice(own, spec, nil); same != nil {
+		return same
+	}
+	own.Spec, own.Cost = spec, q.share
+	own.Why = "the keys alone are expected to be nearer when chosen than when sorted by noisy counts at this price"
+	c := alternative{path: &Path{Measure: own}, not: countsServe(q.taken)}
+	if q.taken.Measure.Refines() {
+		c.not = "what you have paid for is refined for the difference"
+	}
+	// The count of a key and that of another may both be off.
+	each, err := ch.eachOf(q.Cells)
+	if c.not == "" && (err != nil || spec.RankError(ch.Context.Settings.Confidence) >= 2*float64(q.taken.Measure.Spec.Error(predicate.One(0), each).HalfWidth)) {
+		c.not = orderedByCounts
+	}
+	return []alternative{c}
+}
+
+// orderedByCounts is why a choice loses against counts.
+const orderedByCounts = "noisy counts at this price are expected to order them as well"
+
+// countsServe tells why counts that are taken are not to be replaced by a choice; empty means they may be.
+func countsServe(w *Path) string {
+	switch {
+	case w.Measure.Held:
+		return "what you have paid for answers it for nothing"
+	case w.Measure.Declared != nil || w.Measure.Kind == "range" || w.Reading.Mix != nil:
+		return "the release answers more than this question"
+	}
+	return ""
+}
+
+// eachOf is the confidence that each of some values needs for all to hold together.
+func (ch *Weigher) eachOf(values int) (mechanisms.Confidence, error) {
+	return mechanisms.NewConfidence(1 - (1-ch.Context.Settings.Confidence.Float())/float64(values))
+}
+
+// thresholds makes a leaf plan for each alarm of each leaf.
+func (v *LeafPlanner) thresholds(leaves []*LeafPlan) (out []*LeafPlan, refusal *refuse.Refusal) {
+	for i, lp := range leaves {
+		for n, c := range lp.Counters {
+			if c.Threshold == nil {
+				continue
+			}
+			own := lp.On(lp.Sets[0], nil, nil)
+			own.Where = slices.Concat(own.Where, c.Threshold.Where)
+			own.CounterFor(nil)
+			s, refusal := linear.Solve(own, v.Binder.Env, v.Notes)
+			if refusal != nil {
+				return nil, refusal
+			}
+			s.Asked = &linear.ThresholdColumn{Leaf: i, Counter: n, ThresholdTest: c.Threshold}
+			a := &Request{Query: s, set: lp.Sets[0], Projections: []Projection{{0, 0, -1}}}
+			s.NoteBounds(v.Notes)
+			if c.Threshold.Any {
+				v.Notes.Add("bool_or, bool_and and every are told by counts clearly above what noise alone would make of none: a few rows go unseen")
+			}
+			out = append(out, &LeafPlan{Question: own, Sets: lp.Sets, Frames: []*linear.Query{s}, Requests: []*Request{a}})
+		}
+	}
+	return out, nil
+}
+
+// goingRun finds the run that is asked: one of hers on the table that is as exact as asked now and has a yes left.
+func (ch *Weigher) goingRun(q *goal) []alternative {
+	w, h := ch.runOf(q)
+	if h == nil {
+		return nil
+	}
+	left, run := int64(ch.left(*h)), h.Spec.Kind.(*mechanisms.Alarm)
+	w.hold(*h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(left)+" of "+predicate.Text(int64(run.Positives))+" yes answers are left")
+	return []alternative{{path: ch.asked(q, w, h.Spec), holding: *h}}
+}
+
+// newRun buys one.
+func (ch *Weigher) newRun(q *goal) []alternative {
+	w, _ := ch.runOf(q)
+	w.Measure.Why = "dp.alarms is on: the answer is yes or no, and a run of such questions is bought, of which each no is free"
+	return []alternative{{path: ch.asked(q, w, q.fresh)}}
+}
+
+// asked puts the question to a run.
+func (ch *Weigher) asked(q *goal, w *Path, run mechanisms.Spec) *Path {
+	q.own.Spec = run
+	w.Threshold = &plans.ThresholdQuestion{Measure: q.own, Least: q.Threshold().Bound(run, ch.Context.Settings.Confidence)}
+	return w
+}
+
+// runOf is the first run of alarms on a question's table that she does not hold, or that she holds and may ask: then it
+// comes with what she paid.
+func (ch *Weigher) runOf(q *goal) (*Path, *reuse.Holding) {
+	each := q.Table.ContributionTo(1)
+	run := &plans.Measure{Kind: "alarms", Name: q.Table.Name + "_alarms", Table: q.Table, Counters: []predicate.Pred{nil}, Spec: q.fresh, Cost: q.share}
+	for n := 0; ; n++ {
+		b := predicate.EncodeText(predicate.EncodeText(nil, "run of alarms"), linear.KnownOf(q.Table).Fingerprint)
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, each.Rows), int64(each.Neighbors)), int64(n))
+		run.Described, run.Digest = b, sha256.Sum256(b)
+		if ch.Context.Holdings == nil {
+			return &Path{Measure: run}, nil
+		}
+		list := ch.Context.Holdings.Held(run.Digest)
+		if len(list) == 0 {
+			return &Path{Measure: run}, nil
+		}
+		h := list[0]
+		if held, ok := h.Spec.Kind.(*mechanisms.Alarm); ok && q.share.Fits(held.Cost) && ch.left(h) > 0 {
+			return &Path{Measure: run}, &h
+		}
 	}
 }

@@ -13,6 +13,9 @@ package derived
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
+	"math/big"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -183,4 +186,211 @@ func EncodeEquals(b []byte, on []Equal) []byte {
 		b = predicate.EncodeText(predicate.EncodeText(b, e.Left.Name), e.Right.Name)
 	}
 	return b
+}
+
+// MaxMagnitude is the largest whole number on the way to a sum of columns.
+const MaxMagnitude = 1 << 60
+
+// RatOf is a number as a fraction; false for what is none.
+func RatOf(v policy.Value) (*big.Rat, bool) {
+	switch v := v.(type) {
+	case int64:
+		return new(big.Rat).SetInt64(v), true
+	case policy.Date: // days, of which differences are added up
+		return new(big.Rat).SetInt64(int64(v)), true
+	case policy.Numeric:
+		if v.Scale >= 0 {
+			return new(big.Rat).SetFrac(v.At(v.Scale), Tens(v.Scale)), true
+		}
+	case float64:
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			return new(big.Rat).SetFloat64(v), true
+		}
+	}
+	return nil, false
+}
+
+// SpanOf are the least and the largest product of numbers of two ranges.
+func SpanOf(a, b, c, d *big.Int) (least, most *big.Int) {
+	least, most = new(big.Int).Mul(a, c), new(big.Int).Mul(a, c)
+	for _, p := range []*big.Int{new(big.Int).Mul(a, d), new(big.Int).Mul(b, c), new(big.Int).Mul(b, d)} {
+		if p.Cmp(least) < 0 {
+			least = p
+		}
+		if p.Cmp(most) > 0 {
+			most = p
+		}
+	}
+	return least, most
+}
+
+// UnitsOf is a value in units of 10^−scale, of numbers, days or microseconds.
+func UnitsOf(v policy.Value, scale int32) (*big.Int, bool) {
+	switch v := v.(type) {
+	case policy.Timestamp:
+		return new(big.Int).Mul(big.NewInt(int64(v)), Tens(scale)), true
+	case policy.Timestamptz:
+		return new(big.Int).Mul(big.NewInt(int64(v)), Tens(scale)), true
+	case float64:
+		return nil, false
+	}
+	x, ok := RatOf(v)
+	if !ok {
+		return nil, false
+	}
+	x.Mul(x, new(big.Rat).SetInt(Tens(scale)))
+	return x.Num(), x.IsInt()
+}
+
+// lowTens are the powers of ten that are asked for most.
+var lowTens = func() (table [40]*big.Int) {
+	for i := range table {
+		table[i] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(i)), nil)
+	}
+	return table
+}()
+
+// Tens is 10^scale.
+func Tens(scale int32) *big.Int {
+	if int(scale) < len(lowTens) {
+		return new(big.Int).Set(lowTens[scale])
+	}
+	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
+}
+
+// MaxAbs is the larger size of two numbers.
+func MaxAbs(a, b *big.Int) *big.Int {
+	if a.CmpAbs(b) < 0 {
+		a = b
+	}
+	return new(big.Int).Abs(a)
+}
+
+// DomainDigits is how many digits after the point the ends of a domain, its step and its values have, but for values of
+// a column without a number of digits of its own.
+func DomainDigits(d *policy.Domain) int32 {
+	least, _ := d.Min.(policy.Numeric)
+	most, _ := d.Max.(policy.Numeric)
+	return max(d.Scale, least.Scale, most.Scale, d.Step.Decimal.Scale, 0)
+}
+
+// ClassRun are neighbouring combinations of cells that belong to one class, −1 to none.
+type ClassRun struct {
+	Length int
+	Class  int32
+}
+
+// IsIdentity reports whether each is a class of its own, in order.
+func IsIdentity(class []int32) bool {
+	for i, c := range class {
+		if int(c) != i {
+			return false
+		}
+	}
+	return true
+}
+
+// encodeRuns writes runs as encodeClasses does.
+func encodeRuns(b []byte, runs []ClassRun) []byte {
+	if !slices.ContainsFunc(runs, func(r ClassRun) bool { return r.Length > 1 }) {
+		class := make([]int32, len(runs))
+		for i, r := range runs {
+			class[i] = r.Class
+		}
+		if IsIdentity(class) {
+			return append(b, 'i')
+		}
+	}
+	b = append(b, 'r')
+	for _, r := range runs {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.Length)), uint64(r.Class+1))
+	}
+	return b
+}
+
+// Places number what the keys of a public table find in one of its columns: of two keys with the same number the values
+// are the same, to the last digit. Of 100,000 parts
+//
+//	p_brand = 'Brand#23'
+//
+// is one of 25 brands' truths: evaluated once for each, it is known of every part. Keys of which no row is found, or
+// NULL, have the number 0.
+type Places struct {
+	Count int // numbers are below it
+	of    []int32
+	first int64
+}
+
+// Of is the number of a key.
+func (p *Places) Of(key int64) int {
+	if key < p.first || uint64(key)-uint64(p.first) >= uint64(len(p.of)) {
+		return 0
+	}
+	return int(p.of[key-p.first])
+}
+
+// Keys are how many numbers are listed.
+func (p *Places) Keys() int { return len(p.of) }
+
+// Places numbers a column of the rows, or, of −1, whether there is one; nil means the keys are no whole numbers near
+// one another, or the values cannot be told apart here. It is made once for an index.
+func (k *Keyed) Places(column int) *Places {
+	if k.dense == nil || len(k.keys) > 1 {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, made := k.values[column]
+	if !made {
+		p = k.numbered(column)
+		if k.values == nil {
+			k.values = map[int]*Places{}
+		}
+		k.values[column] = p
+	}
+	return p
+}
+
+func (k *Keyed) numbered(column int) *Places {
+	p := &Places{Count: 1, of: make([]int32, len(k.dense)), first: k.first}
+	numbers := map[any]int32{}
+	for i, row := range k.dense {
+		if row == nil || column >= 0 && row[column] == nil {
+			continue
+		}
+		var looks any
+		if column >= 0 {
+			var ok bool
+			if looks, ok = looksOf(row[column]); !ok {
+				return nil
+			}
+		}
+		n, met := numbers[looks]
+		if !met {
+			n = int32(p.Count)
+			numbers[looks] = n
+			p.Count++
+		}
+		p.of[i] = n
+	}
+	return p
+}
+
+// digits and bits are what numbers look like that are equal and may look otherwise: 1.0 and 1.00, 0 and −0.
+type (
+	digits string
+	bits   uint64
+)
+
+// looksOf is a value as what is equal where values are the same in every respect.
+func looksOf(v policy.Value) (any, bool) {
+	switch v := v.(type) {
+	case string, int64, bool, policy.Date, policy.Timestamp, policy.Timestamptz, policy.Time, policy.Interval:
+		return v, true
+	case float64:
+		return bits(math.Float64bits(v)), true
+	case policy.Numeric:
+		return digits(v.String()), true
+	}
+	return nil, false
 }

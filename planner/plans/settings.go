@@ -1,7 +1,11 @@
 package plans
 
 import (
+	"strconv"
+	"strings"
 	"time"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -72,4 +76,112 @@ type Variable struct {
 	Choices                  []string
 	About                    string
 	Fixed                    bool // no session can change it
+}
+
+// Outer is everything above the privacy boundary. Exactly one of Direct and Tree is set.
+type Outer struct {
+	Direct *Direct
+	// Tree is the statement with each leaf replaced by a reference to its released table, parameters replaced by typed
+	// literals, and every node, function and relation on the allow-list. It is regenerated, never copied, by package
+	// rewrite; relations of pg_catalog, information_schema, dp and public tables keep their names, schema-qualified.
+	Tree *pg.Node
+	// Relations are the non-leaf relations that Tree reads.
+	Relations []Relation
+	Literals  *scalar.Literals // how its literals are read; nil means as the session's settings are
+	// Given are texts of parameters whose types what stands around them tells an engine alone, and which are read as
+	// the settings are: $1, $2, … of Tree. Where literals are read alike they are literals themselves. In a plan that
+	// is described only, $-n stands for parameter n where its type is not known.
+	Given []string
+}
+
+// Relation is a table of the sandbox that an outer query reads.
+type Relation struct {
+	Schema, Name string
+	Public       *policy.Table   // set for a public table
+	Release      *policy.Release // set for the made-up rows of a release, which become a leaf
+}
+
+// The names of released tables and their columns.
+func LeafName(i int) string { return "leaf_" + strconv.Itoa(i+1) }
+
+func KeyName(k int) string { return "k" + strconv.Itoa(k+1) }
+
+func CountName(n int) string { return "n" + strconv.Itoa(n+1) }
+
+// IsLeafName tells the names that released tables have.
+func IsLeafName(name string) bool {
+	digits, found := strings.CutPrefix(name, "leaf_")
+	return found && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+// Inner is a sub-query that must be answered before its statement can be planned to the end (ADR 117): of
+//
+//	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
+//
+// the average, with a plan of its own. What is released of it is an Answer, and stands in the statement as a constant.
+type Inner struct {
+	Key  string // what names it among a statement's sub-queries: its SQL
+	Plan *Plan
+}
+
+// Answer is what a sub-query came to: released rows, or, where Standing, rows that stand for those which are not known
+// yet.
+type Answer struct {
+	Columns  []AnswerColumn
+	Rows     [][]policy.Value
+	Private  bool // it asks private rows, and so has a part of what its statement may cost
+	Standing bool
+	Notes    []string // of its plan
+}
+
+// AnswerColumn is a column of it. What reads it has its type, a char's too, whose values have their blanks here as in
+// any answer.
+type AnswerColumn struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
+}
+
+// Private reports whether a plan asks private rows: by its statement, and not by what was released of its sub-queries,
+// for which perhaps no row can be counted.
+func (p *Plan) Private() bool { return len(p.Leaves)+len(p.Inner) > 0 }
+
+// Inmost are the plans that are answered first of all: those of sub-queries which wait for no others.
+func (p *Plan) Inmost() (list []*Inner) {
+	for _, in := range p.Inner {
+		if below := in.Plan.Inmost(); len(below) > 0 {
+			list = append(list, below...)
+		} else {
+			list = append(list, in)
+		}
+	}
+	return list
+}
+
+// Within is the plan and those of its sub-queries, each before what waits for it.
+func (p *Plan) Within() (list []*Plan) {
+	for _, in := range p.Inner {
+		list = append(list, in.Plan.Within()...)
+	}
+	return append(list, p)
+}
+
+// Bought are the measures that a plan and its sub-queries buy or read.
+func (p *Plan) Bought() (list []*Measure) {
+	for _, q := range p.Within() {
+		list = append(list, q.Measures...)
+	}
+	return list
+}
+
+// AddInner makes a plan wait for sub-queries, and pay for them. Its own part is not known before they are answered, but
+// never dearer than most.
+func (p *Plan) AddInner(list []*Inner, most privacy.Cost) {
+	if most.Delta = p.Cost.Delta; p.Cost.Fits(most) {
+		p.Cost = most
+	}
+	for _, in := range list {
+		p.Cost = p.Cost.Plus(in.Plan.Cost)
+	}
+	p.Inner = list
 }

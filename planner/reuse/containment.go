@@ -351,3 +351,110 @@ func AttributesOf(columns []*policy.Column, m *linear.Query) (attributes []int) 
 func ContainsAll[S ~[]E, E comparable](list, wanted S) bool {
 	return !slices.ContainsFunc(wanted, func(e E) bool { return !slices.Contains(list, e) })
 }
+
+// CoverHeld is cover for a release that is held. Of a cube that need not have been observed cell by cell the question
+// must be about attributes that can be read together.
+func CoverHeld(s *linear.Query, h HeldOn) *Reading {
+	if !h.Holding.Spec.Counts().Strategy.IsCube() {
+		if r := Cover(s, h.Measure.Query); r != nil || h.Measure.Continual {
+			return r
+		}
+		return CoverCube(s, h.Measure.Query)
+	}
+	columns, ok := s.Columns()
+	if !ok {
+		return nil
+	}
+	if !h.Holding.Spec.Reads(AttributesOf(columns, h.Measure.Query)) {
+		return nil
+	}
+	return CoverCube(s, h.Measure.Query)
+}
+
+// CoverCube is cover for a measure each of whose factors is one column, in classes of its cells that all questions of a
+// workload treat alike: what is looked at are classes, of which there may be far fewer than cells.
+func CoverCube(s, m *linear.Query) *Reading {
+	columns, ok := s.Columns()
+	if told := func(p *linear.Factor) bool { return p.PiecesInSQL }; !ok || s.Table != m.Table || s.Summed() != nil || slices.ContainsFunc(s.Factors, told) || slices.ContainsFunc(m.Factors, told) {
+		return nil
+	}
+	if slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return len(p.Columns) != 1 || slices.Contains(p.Class, -1) }) {
+		return nil
+	}
+	of := func(p *linear.Factor) *policy.Column { return m.Table.Columns[p.Columns[0]] }
+	if slices.ContainsFunc(columns, func(c *policy.Column) bool {
+		return !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return of(p) == c })
+	}) {
+		return nil
+	}
+	w := newWalk(s, m)
+	w.assignEach()
+	first := make([][]int, len(m.Factors)) // by factor and class: a piece of the walk in it
+	sizes := make([]int, len(m.Factors))
+	for i, p := range m.Factors {
+		sizes[i], first[i] = p.Classes, make([]int, p.Classes)
+		class := make([]int32, w.sizes[i])
+		for cell := len(class) - 1; cell >= 0; cell-- {
+			class[cell] = p.Class[p.PieceOf(0, w.firstAt(i, cell))]
+			first[i][class[cell]] = cell
+		}
+		if c := of(p); slices.Contains(columns, c) && !refines(class, s.Distinctions(c, w.sizes[i], func(piece int) int { return w.firstAt(i, piece) })) {
+			return nil
+		}
+	}
+	at := make([]int, len(m.Factors))
+	for cell := range m.Cells {
+		linear.Decode(cell, sizes, at)
+		for i, class := range at {
+			w.cells[i] = first[i][class]
+		}
+		if !w.assign() {
+			return nil
+		}
+	}
+	return w.reading()
+}
+
+// refines reports whether cells of one class are of one kind.
+func refines(class []int32, kinds []int32) bool {
+	of := map[int32]int32{}
+	for cell, k := range class {
+		if have, ok := of[k]; ok && have != kinds[cell] {
+			return false
+		}
+		of[k] = kinds[cell]
+	}
+	return true
+}
+
+// CoverWithin is cover where m may count the rows of a condition that s has too.
+func CoverWithin(s, m *linear.Query) *Reading {
+	if !countsEachRow(m) || m.Summed() != nil {
+		return nil
+	}
+	if m.Filter != nil {
+		if !slices.Equal(predicate.Encode(nil, m.Filter), predicate.Encode(nil, s.Filter)) {
+			return nil
+		}
+		same, every := *s, *m
+		same.Filter, every.Filter = nil, nil
+		s, m = &same, &every
+	}
+	return Cover(s, m)
+}
+
+// countsEachRow reports whether the only counter counts each row that the filter admits.
+func countsEachRow(m *linear.Query) bool {
+	return len(m.Counts) == 1 && m.Counts[0] == nil && !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return p.Masks[0] != nil })
+}
+
+// MeanCells is the mean number of cells that a count is read from.
+func (r *Reading) MeanCells() float64 {
+	cells, counts := 0, 0
+	for _, rows := range r.Spans {
+		for _, spans := range rows {
+			cells, counts = cells+mechanisms.CellsIn(spans), counts+1
+		}
+	}
+	return float64(cells) / float64(max(1, counts))
+}

@@ -9,13 +9,18 @@
 package reuse
 
 import (
+	"context"
+	"fmt"
 	"math/big"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -116,3 +121,99 @@ type Holding struct {
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte
 }
+
+// Work is what planning one statement may take, and the context that ends it: see scalar.Work. Each call of Build takes
+// one of its own.
+type Work = scalar.Work
+
+// Limits of Work.
+type Limits = scalar.Limits
+
+// DefaultLimits are those of a plan whose Context brings none.
+var DefaultLimits = scalar.DefaultLimits
+
+// NewWork returns what a plan may take until ctx is done.
+func NewWork(ctx context.Context, l Limits) *Work { return scalar.NewWork(ctx, l) }
+
+// Limited is the context with the default limits where it has none, and with all of its own for each plan that is made
+// in it.
+func (c Context) Limited() Context {
+	if c.Work == nil {
+		c.Work = NewWork(context.Background(), DefaultLimits)
+	}
+	c.Work = c.Work.Renewed()
+	return c
+}
+
+// RefuseEnded is the refusal of a statement whose planning was ended.
+func RefuseEnded(cause error) *refuse.Refusal { return planningEnded.At(-1, cause) }
+
+// Stopped turns the end of planning by its limits or its context into a refusal. It is deferred.
+func (c Context) Stopped(refusal **refuse.Refusal) {
+	c.Work.Close()
+	switch r := recover().(type) {
+	case nil:
+	case *scalar.Stop:
+		switch {
+		case r.Cause != nil:
+			*refusal = planningEnded.At(-1, r.Cause)
+		case r.Bytes:
+			*refusal = planningMemory.At(-1, r.Limit>>20)
+		default:
+			*refusal = planningSteps.At(-1, r.Limit)
+		}
+	default:
+		panic(r)
+	}
+}
+
+// Better tells which of two prices of one thing is taken in a dataset of either accountant: one in ε, one in ρ, the
+// squared error for the first being so many times that for the other. Where one alone is held by what is left of her
+// budget, it is that one. Else it is the one of which more are held, if those in ρ were bought at the error of the
+// first: noise grows with 1/√ρ, so that they cost as many times less. An ε goes by what is left of ε, or of ρ by what
+// it comes to there, whichever is more; where both hold as many, it is ε, after which both are still open.
+func (c Context) Better(epsilon, rho accounting.Charge, times float64) (privacy.Accountant, string) {
+	left := c.left()
+	of := func(left, each int64) float64 { return float64(left) / float64(max(each, 1)) }
+	some := max(of(left.Epsilon.Micro(), epsilon.Cost.Epsilon.Micro()), of(left.Rho.Pico(), epsilon.Converted.Pico()))
+	others := of(left.Rho.Pico(), rho.Cost.Rho.Pico()) * times
+	chosen := privacy.Pure
+	switch first, second := c.Holds(epsilon), c.Holds(rho); {
+	case first != second && second, first == second && others > some:
+		chosen = privacy.ZCDP
+	}
+	return chosen, fmt.Sprintf("what is left holds about %.3g such statements in ε, and %.3g as exact ones in ρ", some, others)
+}
+
+// Holds reports whether what is left to her holds a charge.
+func (c Context) Holds(charge accounting.Charge) bool {
+	return accounting.Filter{Limit: c.left()}.Holds(charge)
+}
+
+// left is what is left to her.
+func (c Context) left() privacy.Cost {
+	if c.Unspent != nil {
+		return *c.Unspent
+	}
+	budget, _ := c.Dataset.Budget(c.User)
+	return budget.Cost
+}
+
+// PublicRows are the rows of the public tables, as they were copied last.
+type PublicRows interface {
+	// Rows returns a table's rows in the order of its columns, and false before the first copy.
+	Rows(t *policy.Table) ([][]policy.Value, bool)
+	// Cached returns what was made under a name of the rows that Rows returns, if that is kept; Keep keeps it, as long
+	// as these are the table's rows. Neither changes what a plan is.
+	Cached(t *policy.Table, rows [][]policy.Value, name string) any
+	Cache(t *policy.Table, rows [][]policy.Value, name string, made any)
+}
+
+// NoCache is for PublicRows that keep nothing.
+type NoCache struct{}
+
+// Cached: see PublicRows.
+func (NoCache) Cached(*policy.Table, [][]policy.Value, string) any { return nil }
+
+// Cache: see PublicRows.
+func (NoCache) Cache(*policy.Table, [][]policy.Value, string, any) {}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -316,4 +317,74 @@ func (s *Views) Remembered(key MixKey, find func() []CombinedReading) []Combined
 		}
 	}
 	return out
+}
+
+// What was paid for single questions by cells of the same columns since a release over these columns: see rents. It is
+// added up as releases are read, so that it need not be for each plan.
+type rentViews struct {
+	open []Rents                 // by columns
+	last map[string]privacy.Cost // of her own release over exactly these columns
+}
+
+// add notes a count of every row by cells.
+func (r *rentViews) add(s *View) {
+	var columns []*policy.Column
+	for _, g := range s.Measure.Grain {
+		columns = append(columns, s.Measure.Table.Columns[g])
+	}
+	if !s.Measure.isRent() {
+		r.open = slices.DeleteFunc(slices.Clone(r.open), func(have Rents) bool { return ContainsAll(columns, have.Columns) })
+		if !s.Measure.Shared {
+			if r.last == nil {
+				r.last = map[string]privacy.Cost{}
+			}
+			r.last[s.columns] = s.Holding.Cost
+		}
+		return
+	}
+	r.open = slices.Clone(r.open)
+	at := slices.IndexFunc(r.open, func(have Rents) bool {
+		return len(have.Columns) == len(columns) && ContainsAll(columns, have.Columns)
+	})
+	if at < 0 {
+		at = len(r.open)
+		r.open = append(r.open, Rents{Columns: columns})
+	}
+	r.open[at].Paid, r.open[at].Count = r.open[at].Paid.Plus(s.Holding.Cost), r.open[at].Count+1
+}
+
+// Rented is what has been paid so.
+func (s *Views) Rented() ([]Rents, map[string]privacy.Cost) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	last := map[string]privacy.Cost{}
+	for key, cost := range s.rents.last {
+		last[key] = cost
+	}
+	return s.rents.open, last
+}
+
+// PositionsOf are the places of columns in their table.
+func PositionsOf(t *policy.Table, columns []*policy.Column) []int {
+	at := make([]int, len(columns))
+	for i, c := range columns {
+		at[i] = plans.ColumnIndex(t, c)
+	}
+	return at
+}
+
+// Rents are what she has paid for counts on a table that a release over some columns would have answered.
+type Rents struct {
+	Columns []*policy.Column
+	Paid    privacy.Cost // since the last release over the same columns
+	Count   int
+	Last    privacy.Cost // of that release
+}
+
+// Cube is the kind of a release over several columns that was bought by the rule.
+const Cube = "cube"
+
+// isRent reports whether a measure was bought for one question.
+func (m *HeldMeasure) isRent() bool {
+	return !m.Shared && (m.Kind == "count" || m.Kind == "histogram")
 }

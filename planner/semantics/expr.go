@@ -50,7 +50,7 @@ type Expr struct {
 	Pos       int  // byte offset in the text, −1: unknown
 	Monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
 	clock     *clock
-	within    *Expr   // the day within each of which e is monotone; nil means it is in none (daytime.go)
+	within    *Expr   // the day within each of which e is monotone; nil means it is in none (period.go)
 	Parameter int     // number of a parameter that stands alone, else 0
 	Formula   bool    // it is the planner's own arithmetic over counters, an average's
 	Answered  bool    // it depends on what is answered first (docs/adr/0117), which is not known when the statement is first planned
@@ -58,7 +58,7 @@ type Expr struct {
 	Collated  bool    // it contains COLLATE
 	Nodes     int     // of its tree; 0 means one
 	steps     int     // what evaluating it takes of Work; 0 means one
-	Looked    *Looked // what it looks up by its only argument; nil means it looks nothing up (alike.go)
+	Looked    *Looked // what it looks up by its only argument; nil means it looks nothing up (against.go)
 	affine    *Affine
 	read      bool // affine is what it is, over the table that it was made for
 }
@@ -259,3 +259,204 @@ func ScalarRefusal(err error, pos int) *refuse.Refusal {
 
 // Moved is e, which reads one column, over column i.
 func (e *Expr) Moved(i int) *Expr { return e.Shifted(i - e.Cols[0]) }
+
+// Parameters are the $n of one statement: constants of a plan, or types to be found.
+type Parameters struct {
+	Values     []policy.Value
+	Types      []policy.Type // as the client gave or Describe inferred them; 0 means unknown
+	Describing bool          // values are not there: each parameter is a NULL whose type its surroundings tell
+	Seen       int
+}
+
+// constant is parameter n as a constant. An untyped one takes its type from its surroundings, as in PostgreSQL.
+func (p *Parameters) constant(n int, env scalar.Env, pos int) (*Expr, *refuse.Refusal) {
+	p.Seen = max(p.Seen, n)
+	t := p.TypeOf(n)
+	if p.Describing {
+		e := ConstantExpr(nil, orUnknown(t), pos)
+		e.Parameter, e.Canon = n, "$"+strconv.Itoa(n)
+		return e, nil
+	}
+	if n < 1 || n > len(p.Values) {
+		return nil, refuse.UnknownParam.At(pos, n)
+	}
+	v := p.Values[n-1]
+	if _, isArray := v.([]policy.Value); v == nil || t != 0 || isArray {
+		if s, isText := v.(string); isText && t != 0 && !t.Textual() && t != policy.UUID && t != policy.Unknown {
+			parsed, err := env.ParseText(t, s)
+			if err != nil {
+				return nil, ScalarRefusal(err, pos)
+			}
+			v = parsed
+		}
+		return ConstantExpr(v, orUnknown(t), pos), nil
+	}
+	return ConstantExpr(PlainText(env, v), policy.Unknown, pos), nil
+}
+
+// PlainText is the text form of a parameter's value, as an untyped literal.
+func PlainText(env scalar.Env, v policy.Value) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return env.FormatText(TypeOfValue(v), v)
+}
+
+// TypeOfValue is the type that a bare Go value stands for.
+func TypeOfValue(v policy.Value) policy.Type {
+	switch v.(type) {
+	case bool:
+		return policy.Bool
+	case int64:
+		return policy.Int8
+	case float64:
+		return policy.Float8
+	case policy.Numeric:
+		return policy.NumericType
+	case policy.Date:
+		return policy.DateType
+	case policy.Timestamp:
+		return policy.TimestampT
+	case policy.Timestamptz:
+		return policy.TimestampTZ
+	case policy.Time:
+		return policy.TimeT
+	case policy.Interval:
+		return policy.IntervalT
+	}
+	return policy.Unknown
+}
+
+func orUnknown(t policy.Type) policy.Type {
+	if t == 0 {
+		return policy.Unknown
+	}
+	return t
+}
+
+// TypeOf is the type of a parameter; 0 means nothing has said it yet.
+func (p *Parameters) TypeOf(n int) policy.Type {
+	if n >= 1 && n <= len(p.Types) {
+		return p.Types[n-1]
+	}
+	return 0
+}
+
+// Note records the type that a parameter's surroundings give it; the first place decides.
+func (p *Parameters) Note(e *Expr, t policy.Type) {
+	if e == nil || e.Parameter == 0 || t == policy.Unknown || t == 0 || p.TypeOf(e.Parameter) != 0 {
+		return
+	}
+	for len(p.Types) < e.Parameter {
+		p.Types = append(p.Types, 0)
+	}
+	p.Types[e.Parameter-1] = t
+}
+
+// Inferred are the types of all parameters. Those that nothing tells are unknown: a client is told text, as by
+// PostgreSQL, and what it sends stands there as a literal without a type, which an engine reads as it needs.
+func (p *Parameters) Inferred() []policy.Type {
+	out := make([]policy.Type, max(p.Seen, len(p.Types)))
+	for i := range out {
+		if out[i] = p.TypeOf(i + 1); out[i] == 0 {
+			out[i] = policy.Unknown
+		}
+	}
+	return out
+}
+
+// TypeName is the name of a type as messages have it.
+func TypeName(t policy.Type) string { return scalar.TypeName(t) }
+
+// Columns whose values nobody declared (docs/adr/0018 and 0145). One of their cells stands for all values that nobody
+// knows, so an expression over such a column is answered only where it is the same for all of these: city = 'Bern' is
+// false, once Bern has a cell of its own.
+
+// unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
+// with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
+// then bound again with them.
+func (b *Box) unknown(e *Expr) *refuse.Refusal {
+	for _, i := range e.Cols {
+		if !b.other[i] {
+			continue
+		}
+		var named []refuse.NamedValue
+		if !b.exact(e, &named) {
+			return UnknownText(b.Table.Columns[i], e.Pos)
+		}
+		if len(named) > 0 {
+			r := UnknownText(b.Table.Columns[i], e.Pos)
+			r.Named = named
+			return r
+		}
+	}
+	return nil
+}
+
+// UnknownText refuses what depends on values of an open column that nobody knows.
+func UnknownText(c *policy.Column, pos int) *refuse.Refusal {
+	if c.Any {
+		return anyText.At(pos, c.Name)
+	}
+	return OpenColumn.At(pos, c.Name)
+}
+
+// Knows reports whether an expression is the same for all values of its open columns that nobody knows; a column itself
+// is not.
+func (b *Box) Knows(e *Expr) bool {
+	var named []refuse.NamedValue
+	return e.Form != FormColumn && b.exact(e, &named)
+}
+
+// exact reports whether e is the same for all values that are not named.
+func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
+	if !slices.ContainsFunc(e.Cols, func(i int) bool { return b.Table.Columns[i].Open != nil }) {
+		return true
+	}
+	switch e.Form {
+	case FormIsNull:
+		if e.Args[0].Form == FormColumn {
+			return true
+		}
+		fallthrough
+	case FormAnd, FormOr, formNot, FormIs, FormOther:
+		return !slices.ContainsFunc(e.Args, func(a *Expr) bool { return !b.exact(a, named) })
+	case FormCompare:
+		column, constant, _ := e.constantLast()
+		return (e.Op == "=" || e.Op == "<>") && column.Form == FormColumn && b.names(column, constant, named)
+	case formIn:
+		return e.Args[0].Form == FormColumn &&
+			!slices.ContainsFunc(e.Args[1:], func(a *Expr) bool { return !b.names(e.Args[0], a, named) })
+	}
+	return false
+}
+
+// names reports whether e is a constant text, and notes one that has no cell.
+func (b *Box) names(column, e *Expr, named *[]refuse.NamedValue) bool {
+	if !e.IsConstant() {
+		return false
+	}
+	v, err := e.Eval(nil)
+	if err != nil || v == nil {
+		return err == nil
+	}
+	text, ok := v.(string)
+	c := b.Table.Columns[column.Cols[0]]
+	if !ok || text == policy.OtherValue || strings.ContainsRune(text, 0) {
+		return false
+	}
+	if _, known := c.Domain.Cell(text); !known {
+		*named = append(*named, refuse.NamedValue{Column: c.Open, Text: text})
+	}
+	return true
+}
+
+// Closed refuses what reads an open column otherwise than by comparing it or grouping by it.
+func Closed(t *policy.Table, e *Expr) *refuse.Refusal {
+	for _, i := range e.Cols {
+		if c := t.Columns[i]; c.Open != nil {
+			return UnknownText(c, e.Pos)
+		}
+	}
+	return nil
+}

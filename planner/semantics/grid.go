@@ -5,6 +5,10 @@ import (
 	"math/big"
 	"strings"
 
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -302,4 +306,123 @@ func Literal10(exponent int) string {
 		return "1" + strings.Repeat("0", exponent)
 	}
 	return "0." + strings.Repeat("0", -exponent-1) + "1"
+}
+
+// Cells as spans: of cells 1, 2, 3 and 7, that come one after the other, the spans [1, 4) and [7, 8).
+
+// SpansOf collects cells that come in order into spans.
+type SpansOf []mechanisms.Span
+
+func (s *SpansOf) Add(cell int) { s.AddRange(cell, cell+1) }
+
+// AddRange adds the cells from one up to another, which is not among them.
+func (s *SpansOf) AddRange(from, to int) {
+	if from >= to {
+		return
+	}
+	if n := len(*s); n > 0 && (*s)[n-1].To == from {
+		(*s)[n-1].To = to
+		return
+	}
+	*s = append(*s, mechanisms.Span{From: from, To: to})
+}
+
+// IdentityOf are the numbers below n, in order.
+func IdentityOf(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// Ends and strides of series: generate_series(date '2025-01-01', date '2025-01-31', interval '1 week').
+
+// StepsOf is a number, or a moment or interval in microseconds, a month as its fewest days; nil for anything else.
+func StepsOf(v policy.Value) *big.Rat {
+	switch v := v.(type) {
+	case int64:
+		return new(big.Rat).SetInt64(v)
+	case policy.Numeric:
+		return new(big.Rat).SetFrac(v.At(max(0, v.Scale)), Power10(max(0, int(v.Scale)), 1).Num())
+	case policy.Date:
+		return new(big.Rat).SetInt64(int64(v) * dayMicros)
+	case policy.Timestamp:
+		return new(big.Rat).SetInt64(int64(v))
+	case policy.Timestamptz:
+		return new(big.Rat).SetInt64(int64(v))
+	case policy.Interval:
+		days := big.NewInt(int64(v.Months)*28 + int64(v.Days))
+		return new(big.Rat).SetInt(days.Add(days.Mul(days, big.NewInt(dayMicros)), big.NewInt(v.Micros)))
+	}
+	return nil
+}
+
+// IsMoment tells dates and moments.
+func IsMoment(t policy.Type) bool {
+	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
+}
+
+// Binary digits of the whole numbers of a domain: of values from 8 to 15 three are open, and 8 is in all of them.
+
+// Digit is one that the values of a domain may differ in: those have it for which (x − from) % modulus ≥ half.
+type Digit struct {
+	from, modulus, half *big.Int
+	Worth               *big.Int // what it adds to the number: the sign's is negative
+	sign                bool     // those have it for which x − from is below half
+}
+
+// OpenDigits are the digits in which whole numbers from least to most may differ, in two's complement, and the number
+// that the others make.
+func OpenDigits(least, most int64) (common *big.Int, digits []Digit) {
+	n := max(new(big.Int).Xor(big.NewInt(least), big.NewInt(least>>63)).BitLen(), new(big.Int).Xor(big.NewInt(most), big.NewInt(most>>63)).BitLen())
+	crosses := least < 0 && most >= 0
+	common = new(big.Int)
+	if !crosses {
+		n = new(big.Int).Xor(big.NewInt(least), big.NewInt(most)).BitLen()
+		common.Lsh(common.Rsh(big.NewInt(least), uint(n)), uint(n)) // towards −∞: the lowest n digits are none
+	}
+	power := func(k int) *big.Int { return new(big.Int).Lsh(big.NewInt(1), uint(k)) }
+	from := common
+	if crosses {
+		from = new(big.Int).Neg(power(n))
+		digits = append(digits, Digit{from: from, modulus: power(n + 1), half: power(n), Worth: from, sign: true})
+	}
+	for k := range n {
+		digits = append(digits, Digit{from: from, modulus: power(k + 1), half: power(k), Worth: power(k)})
+	}
+	return common, digits
+}
+
+// WholeRange is a domain of all whole numbers between its ends.
+func WholeRange(d *policy.Domain) (least, most int64, ok bool) {
+	if d == nil || d.Step.Whole != 1 {
+		return 0, 0, false
+	}
+	least, ok = d.Min.(int64)
+	most, whole := d.Max.(int64)
+	return least, most, ok && whole
+}
+
+// Holds is that a value has the digit, or has it not. Numerics do not overflow, so that it fails for no value.
+func (d Digit) Holds(x *pg.Node, has bool, t *Translator, pos int) (*Expr, *refuse.Refusal) {
+	e, refusal := t.Expr(ast.Cast(x, policy.NumericType))
+	op := ">="
+	if has == d.sign {
+		op = "<"
+	}
+	for _, step := range []struct {
+		op string
+		by *big.Int
+	}{{"-", d.from}, {"%", d.modulus}, {op, d.half}} {
+		if refusal != nil {
+			return nil, refusal
+		}
+		constant, refused := t.Expr(ast.Cast(pg.MakeAConstStrNode(step.by.String(), int32(pos)), policy.NumericType))
+		if refused != nil {
+			return nil, refused
+		}
+		e, refusal = t.Combine(step.op, pos, e, constant)
+	}
+	return e, refusal
 }

@@ -1,6 +1,15 @@
 package semantics
 
-import "github.com/dpproxy/dpproxy/planner/refuse"
+import (
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
 
 // What an expression may not be.
 var (
@@ -29,3 +38,123 @@ var (
 // Refusals are all of this package, in the order of the documentation.
 var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, rowLengths, notBoolean, Evaluation,
 	OpenColumn, anyText, textQuestion, foldedText, NoForm, Unsupported, RowSubquery, collation, offGrid, zoneOffGrid, DomainMissing}
+
+// What is told of a plan for people: notices, each once, and the steps of columns in them ("1 day", "0.01").
+
+// StepOf writes the step of a column for people.
+func StepOf(c *policy.Column) string {
+	d := c.Domain
+	if BetweenMoments(c) {
+		step := d.Min.(int64)
+		return StepText(&policy.Domain{Type: policy.TimestampT, Min: policy.Timestamp(step), Max: policy.Timestamp(d.Max.(int64)), Step: d.Step})
+	}
+	return StepText(d)
+}
+
+// BetweenMoments tells a computed column of what lies between two moments, in microseconds.
+func BetweenMoments(c *policy.Column) bool {
+	if c.Domain == nil {
+		return false
+	}
+	_, whole := c.Domain.Min.(int64)
+	operands := derived.OperandsOf(c)
+	return whole && len(operands) > 0 && isInstant(operands[0].Type)
+}
+
+// StepText writes the step of an ordered domain for people.
+func StepText(d *policy.Domain) string {
+	switch d.Min.(type) {
+	case policy.Date:
+		return Plural(d.Step.Whole, "day")
+	case policy.Timestamp, policy.Timestamptz:
+		for _, u := range []struct {
+			name   string
+			micros int64
+		}{{"day", 86_400_000_000}, {"hour", 3_600_000_000}, {"minute", 60_000_000}, {"second", 1_000_000}, {"microsecond", 1}} {
+			if d.Step.Whole%u.micros == 0 {
+				return Plural(d.Step.Whole/u.micros, u.name)
+			}
+		}
+	case int64:
+		return predicate.Text(d.Step.Whole)
+	}
+	return predicate.Text(predicate.CanonicalValue(d.Step.Decimal))
+}
+
+// Plural counts units for people: 1 row, 2 rows.
+func Plural(n int64, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return predicate.Text(n) + " " + unit + "s"
+}
+
+// Notes are what the NOTICE will say, each once.
+type Notes []string
+
+// Add adds a notice, if it is not there, in whatever case of letters.
+func (n *Notes) Add(text string) {
+	for _, have := range *n {
+		if strings.EqualFold(have, text) {
+			return
+		}
+	}
+	*n = append(*n, text)
+}
+
+// AddAll adds several.
+func (n *Notes) AddAll(texts []string) {
+	for _, text := range texts {
+		n.Add(text)
+	}
+}
+
+// PlaceOf is the position of the innermost part that fails so.
+func (e *Expr) PlaceOf(err error) int {
+	for _, a := range e.Args {
+		if inner := scalar.Fails(a.Expr); inner != nil && inner.Error() == err.Error() {
+			return a.PlaceOf(err)
+		}
+	}
+	return e.Pos
+}
+
+// FailsOnRows is the error with which e ends on every row, as scalar.Fails tells it. What the statement itself chooses
+// (CASE, NULLIF) may be NULL on all of them, so that what reads it need not fail. That of an average may, too, where
+// there is nobody, and is an error all the same.
+func (e *Expr) FailsOnRows() error {
+	if e.chooses() {
+		return e.Args[0].FailsOnRows()
+	}
+	if e.holdsChoice() {
+		return nil
+	}
+	return scalar.Fails(e.Expr)
+}
+
+// chooses tells CASE and NULLIF of the statement's own, which are no constants.
+func (e *Expr) chooses() bool {
+	return !e.Formula && !e.IsConstant() && (e.Op == "case0" || e.Op == "case1" || e.Op == "nullif")
+}
+
+func (e *Expr) holdsChoice() bool {
+	return !e.Formula && (e.chooses() || slices.ContainsFunc(e.Args, (*Expr).holdsChoice))
+}
+
+// FailingAlways evaluates the constant parts that every row evaluates, those that depend on the session among them.
+func (e *Expr) FailingAlways() *refuse.Refusal {
+	if e.IsConstant() {
+		_, refusal := e.Value(nil)
+		return refusal
+	}
+	switch e.Op {
+	case "and", "or", "case0", "case1", "coalesce":
+		return e.Args[0].FailingAlways()
+	}
+	for _, a := range e.Args {
+		if refusal := a.FailingAlways(); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}

@@ -18,7 +18,7 @@ import (
 //	income - 1000 > 5000 AND age BETWEEN 30 AND 39 AND city LIKE 'B%'
 //
 // the first is a call of > over a call of -, BETWEEN an AND of >= and <=, and LIKE the operator ~~. Lists and arrays
-// are in membership.go, rows in rows.go.
+// are in membership.go, rows below.
 
 func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	pos := int(a.Location)
@@ -238,4 +238,146 @@ func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		return t.Not(e)
 	}
 	return e, nil
+}
+
+// Comparisons of rows, column by column as PostgreSQL makes them, NULLs too: an unknown part decides nothing before a
+// part that differs. Of (a, b, c) and (x, y, z)
+//
+//	=   is a = x AND b = y AND c = z
+//	<>  is a <> x OR b <> y OR c <> z
+//	<   is a < x OR a = x AND (b < y OR b = y AND c < z), the last by the operator itself: <=, >, >= likewise
+//
+// and (a, b) IN ((1, 2), (3, 4)) is an OR of equalities.
+
+// strict are the operators by which an earlier column decides.
+var strict = map[string]string{"<": "<", "<=": "<", ">": ">", ">=": ">"}
+
+// rows translates an operation whose left side is a row.
+func (t *Translator) rows(op string, a *pg.A_Expr, left *pg.RowExpr) (*Expr, *refuse.Refusal) {
+	pos := int(left.Location)
+	switch right := a.Rexpr.GetRowExpr(); {
+	case a.Kind == pg.A_Expr_Kind_AEXPR_OP && right != nil:
+		return t.rowsCompared(op, left, right)
+	case a.Kind == pg.A_Expr_Kind_AEXPR_IN:
+		var any *Expr
+		for _, item := range a.Rexpr.GetList().GetItems() {
+			right := item.GetRowExpr()
+			if right == nil {
+				return nil, NoForm.At(pos, "a row expression")
+			}
+			same, r := t.rowsCompared("=", left, right)
+			if r != nil {
+				return nil, r
+			}
+			if any, r = t.Joined(FormOr, pos, any, same); r != nil {
+				return nil, r
+			}
+		}
+		if any != nil && op == "<>" {
+			return t.Not(any)
+		}
+		if any != nil {
+			return any, nil
+		}
+	}
+	return nil, NoForm.At(pos, "a row expression")
+}
+
+func (t *Translator) rowsCompared(op string, left, right *pg.RowExpr) (*Expr, *refuse.Refusal) {
+	pos := int(left.Location)
+	if len(left.Args) != len(right.Args) {
+		return nil, rowLengths.At(pos)
+	}
+
+	if predicate.Opposite[op] == "" || len(left.Args) == 0 {
+		return nil, NoForm.At(pos, "a row expression")
+	}
+	var out *Expr
+	for i := len(left.Args) - 1; i >= 0; i-- {
+		at, own := ast.Location(left.Args[i]), op
+		if out != nil && strict[op] != "" {
+			own = strict[op]
+		}
+		e, r := t.apply(own, at, left.Args[i], right.Args[i])
+		switch {
+		case r != nil:
+		case out == nil:
+			out = e
+			continue
+		case op == "=":
+			out, r = t.Junction(FormAnd, pos, e, out)
+		case op == "<>":
+			out, r = t.Junction(FormOr, pos, e, out)
+		default:
+			var same *Expr
+			if same, r = t.apply("=", at, left.Args[i], right.Args[i]); r == nil {
+				if same, r = t.Junction(FormAnd, pos, same, out); r == nil {
+					out, r = t.Junction(FormOr, pos, e, same)
+				}
+			}
+		}
+		if r != nil {
+			return nil, r
+		}
+	}
+	return out, nil
+}
+
+// Aggregated is count, sum, avg, min or max of known values of one type, none of them NULL, as PostgreSQL adds them up
+// one after the other: (SELECT max(size) FROM towns) over a public table. Sums and averages are of the type result. It
+// is NULL of no values, and a count 0.
+func Aggregated(env scalar.Env, name string, values []policy.Value, typ, result policy.Type, pos int) (*Expr, *refuse.Refusal) {
+	n := int64(len(values))
+	compare := func(a, b policy.Value) int { return scalar.Compare(typ, a, b) }
+	switch {
+	case name == "count":
+		return ConstantExpr(n, policy.Int8, pos), nil
+	case n == 0:
+		return ConstantExpr(nil, result, pos), nil
+	case name == "min":
+		return ConstantExpr(slices.MinFunc(values, compare), typ, pos), nil
+	case name == "max":
+		return ConstantExpr(slices.MaxFunc(values, compare), typ, pos), nil
+	}
+	called := func(op string, a scalar.Expr, v policy.Value, of policy.Type) (scalar.Expr, error) {
+		b, err := env.Cast(scalar.Constant(v, of), result, -1)
+		if err == nil && a != nil {
+			b, err = env.Call(op, a, b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		to, err := b.Eval(nil)
+		return scalar.Constant(to, b.Type()), err
+	}
+	var total scalar.Expr
+	var err error
+	for _, v := range values {
+		if total, err = called("+", total, v, typ); err != nil {
+			return nil, ScalarRefusal(err, pos)
+		}
+	}
+	if name == "avg" {
+		if total, err = called("/", total, n, policy.Int8); err != nil {
+			return nil, ScalarRefusal(err, pos)
+		}
+	}
+	v, err := total.Eval(nil)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return ConstantExpr(v, result, pos), nil
+}
+
+// AggregateType is the type that SQL gives an aggregate that adds up values of a type.
+func AggregateType(name string, t policy.Type) policy.Type {
+	switch {
+	case name == "sum" && (t == policy.Int2 || t == policy.Int4):
+		return policy.Int8
+	case name == "sum" && t == policy.Float4:
+		return policy.Float4
+	case t.Floating():
+		return policy.Float8
+	}
+	return policy.NumericType
 }

@@ -2,13 +2,19 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"time"
 
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -155,4 +161,107 @@ func settle(params []policy.Type, found map[int]policy.Type) (any bool) {
 		}
 	}
 	return any
+}
+
+// A query may fail whatever is released: by its constants, to_char(n, '9.9.9') on each row that there is, or by what it
+// takes of the processor and of memory. It is run before the charge over leaves that have the public keys and made-up
+// numbers of several magnitudes: the first that it does not fail on is enough, and what fails by a value on all of
+// them, with one SQLSTATE, is taken to fail on all there are. Nothing in it is private, so that what is refused tells
+// nothing.
+//
+//	SELECT k, to_char(n, '9.9.9') FROM leaf_1   fails on all
+//	SELECT k, 100 / n FROM leaf_1               fails on the zeros
+//	SELECT k FROM leaf_1 WHERE n > 5            fails on none
+
+// magnitudes are what the numbers of the leaves that are tried are about.
+var magnitudes = []int64{1_000_000, 1000, 0}
+
+// mostProbed is how many rows of a leaf are made up at most.
+const mostProbed = 10_000
+
+// probe refuses a query that fails over made-up leaves.
+func (o *outside) probe(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
+	var first *refuse.Refusal
+	for _, about := range magnitudes {
+		refusal, final := o.probeWith(ctx, s, plan, above, about)
+		if refusal == nil || final {
+			return refusal
+		}
+		if first != nil && refusal.SQLState != first.SQLState {
+			return nil
+		}
+		if first != nil && refusal.Message != first.Message {
+			refusal.Message = "a value of the query is not valid where it stands" // theirs would show a made-up number
+		}
+		first = refusal
+	}
+	first.Hint = refuse.OfConstants
+	return first
+}
+
+// probeWith runs an outer query over leaves of numbers of one magnitude, in processor time of its own. It returns nil
+// if the query does not fail there, and final if no other magnitude is to be tried: the query takes more than it may.
+func (o *outside) probeWith(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, about int64) (refusal *refuse.Refusal, final bool) {
+	tables := make([]sandbox.Table, 0, len(plan.Leaves))
+	for _, leaf := range plan.Leaves {
+		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(madeUp(leaf, about))})
+	}
+	limits := s.Policy.Server.Limits
+	var spent time.Duration
+	err := o.workers.Ask(admission.Metered(ctx), limits, sandboxSession(s, plan), func(session sandbox.Session) error {
+		session.Unreleased, session.Took = true, func(took time.Duration) { spent = took }
+		_, err := o.engine.Query(ctx, session, above, tables)
+		return err
+	})
+	var fault *scalar.Error
+	switch {
+	case ctx.Err() != nil:
+		return reuse.RefuseEnded(context.Cause(ctx)), true
+	case err == nil && limits.StatementCPU > 0 && spent > limits.StatementCPU/2: // what is charged for needs as much again, and its plan some
+		return refuse.Invalid("57014", "canceling statement: the query over released answers would take more than half of its "+
+			limits.StatementCPU.String()+" of processor time (server.limits.statement_cpu)", "Ask for less at once. Nothing was charged."), true
+	case err == nil:
+		return nil, false
+	case errors.As(err, &fault) && ofAValue(fault.SQLState):
+		return refuse.Invalid(fault.SQLState, fault.Message, ""), false
+	}
+	f := pgerror.Describe(err)
+	return refuse.Invalid(f.SQLState, f.Message, "Nothing was charged."), true
+}
+
+// ofAValue reports whether an error is of what a query computes, and not of what it takes or of the sandbox.
+func ofAValue(state string) bool {
+	return len(state) == 5 && (state[:2] == "22" || state[:2] == "42" || state[:2] == "21" || state[:2] == "0A")
+}
+
+// madeUp are rows of a leaf with numbers of a magnitude: as many as it certainly has.
+func madeUp(leaf *plans.Leaf, about int64) sandbox.Rows {
+	rows := sandbox.Rows{Columns: leafColumns(leaf)}
+	for r := range min(leaf.CertainRows(), mostProbed) {
+		row := make([]policy.Value, 0, len(rows.Columns))
+		for _, k := range leaf.Keys {
+			row = append(row, k.Values[r])
+		}
+		for c := range leaf.Counts {
+			n := about + about/1000*int64(r%500+7*c)
+			row = append(row, madeUpNumber(rows.Columns[len(leaf.Keys)+c].Type, n))
+		}
+		rows.Data = append(rows.Data, row)
+	}
+	return rows
+}
+
+// madeUpNumber is a number as a value of a type; NULL if the type is none of numbers.
+func madeUpNumber(t policy.Type, n int64) policy.Value {
+	switch {
+	case t == policy.Int2:
+		return n % 30000
+	case t.Integer():
+		return n
+	case t.Floating():
+		return float64(n)
+	case t == policy.NumericType:
+		return policy.NewNumeric(n, 0)
+	}
+	return nil
 }

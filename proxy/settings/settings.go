@@ -1,9 +1,9 @@
 // Package settings holds the run-time parameters of a session: what SET, SHOW and RESET name, PostgreSQL's and the dp.*
-// ones. It knows which there are (variables.go; unused.go: those that only clients mind), checks and normalises their
+// ones. It knows which there are (variables.go, with those that only clients mind), checks and normalises their
 // values (check.go, zone.go), keeps them in layers that transactions restore (this file), and gives those that change
-// answers as typed values (typed.go).
+// answers as typed values (check.go).
 //
-// An example: SET LOCAL dp.epsilon = '.05' comes to Settings.Set, which finds the variable by its name (names.go),
+// An example: SET LOCAL dp.epsilon = '.05' comes to Settings.Set, which finds the variable by its name (variables.go),
 // holds the value against the policy's max_epsilon, and keeps "0.05" in the layer that COMMIT drops; the next statement
 // is planned by what Typed gives.
 package settings

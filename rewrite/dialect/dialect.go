@@ -11,7 +11,7 @@
 //
 // To add an engine: fill in Words in a file of its own, each of them (TestTablesAreWhole), and give it to a variable
 // beside PostgreSQL and DuckDB; write its Backend (package backend) with that Dialect; then list what its SQL calls in
-// the catalogue (rewrite/catalogue.go), with why no stored value makes it fail. Nothing else in rewrite asks which
+// the catalogue (rewrite/token.go), with why no stored value makes it fail. Nothing else in rewrite asks which
 // engine it writes for. What all engines so far write alike is not in the table: SELECT, joins, CASE, COALESCE,
 // GREATEST and LEAST, FILTER, windows, NULLS LAST.
 package dialect

@@ -6,8 +6,12 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Functions that tell of the session, the server or the cluster are answered from the session's parameters, or as if
@@ -130,4 +134,115 @@ func (t *writer) param(name string) *pg.Node {
 	ref := &pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(t.place(name)), Location: -1}}}
 	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: ref, Location: -1, TypeName: &pg.TypeName{
 		Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode("text")}, Typemod: -1, Location: -1}}}}
+}
+
+// A function that tells nothing (package pgcatalog) is one that PostgreSQL only binds: it finds the signature and the
+// types, and never calls it, as what is constantly false is left out of every plan. A function whose rows are a
+// relation's reads that one.
+//
+//	SELECT s.name, pg_stat_get_live_tuples(16384) FROM pg_show_all_settings() AS s, pg_lock_status() AS l
+//	⇒ SELECT s.name, CASE WHEN false THEN pg_stat_get_live_tuples(16384) END AS pg_stat_get_live_tuples FROM
+//	  "pg_catalog.pg_settings" s, LATERAL (SELECT * FROM pg_lock_status() l WHERE false) l
+
+// sets replaces the functions in FROM that have rows of the sandbox's own, or none.
+func (t *writer) sets(n *pg.Node) {
+	r := n.GetRangeFunction()
+	if r == nil || len(r.GetFunctions()) != 1 {
+		return
+	}
+	items := r.GetFunctions()[0].GetList().GetItems()
+	if len(items) == 0 {
+		return
+	}
+	name, call := "", items[0].GetFuncCall()
+	if name, _ = ast.ColumnName(items[0]); r.Alias == nil {
+		r.Alias = &pg.Alias{Aliasname: name}
+	}
+	if call == nil {
+		return
+	}
+	if rel := pgcatalog.RowsOf(name); rel != "" && len(call.GetArgs()) == 0 && !r.GetOrdinality() && len(r.GetColdeflist()) == 0 {
+		n.Node = &pg.Node_RangeVar{RangeVar: &pg.RangeVar{Schemaname: "pg_catalog", Relname: rel, Inh: true, Relpersistence: "p", Alias: r.Alias}}
+		return
+	}
+	for _, f := range pgcatalog.Silent(name) {
+		if f.Rows && len(f.Args) == len(call.GetArgs()) {
+			t.bound[call] = true
+			n.Node = lateral("SELECT * FROM f() WHERE false", r.Alias, func(s *pg.SelectStmt) {
+				s.FromClause = []*pg.Node{{Node: &pg.Node_RangeFunction{RangeFunction: r}}}
+			})
+			return
+		}
+	}
+}
+
+// lateral is a sub-query in FROM, changed from a template.
+func lateral(template string, alias *pg.Alias, change func(*pg.SelectStmt)) *pg.Node_RangeSubselect {
+	tree, err := pg.Parse(template)
+	if err != nil {
+		panic("outer: template: " + err.Error())
+	}
+	query := tree.GetStmts()[0].GetStmt()
+	change(query.GetSelectStmt())
+	return &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: true, Subquery: query, Alias: &pg.Alias{Aliasname: alias.GetAliasname()}}}
+}
+
+// silent replaces a call by one that is never made, or by a constant of its type.
+func (t *writer) silent(n *pg.Node, call *pg.FuncCall) {
+	if t.bound[call] {
+		return
+	}
+	template := "CASE WHEN false THEN NULL END"
+	if text, ok := pgcatalog.Constant(lastName(call.GetFuncname())); ok {
+		template = "CASE WHEN false THEN NULL ELSE '" + text + "' END" // of the function's type
+	}
+	n.Node = t.expand(template, nil).Node
+	n.GetCaseExpr().GetArgs()[0].GetCaseWhen().Result = &pg.Node{Node: &pg.Node_FuncCall{FuncCall: proto.Clone(call).(*pg.FuncCall)}}
+}
+
+// oneRow has an expression stand in FROM that PostgreSQL's grammar would not have there, as what a function has become.
+func (t *writer) oneRow(n *pg.Node, r *pg.RangeFunction) {
+	items := r.GetFunctions()[0].GetList().GetItems()
+	if len(r.GetFunctions()) != 1 || r.GetOrdinality() || len(r.GetColdeflist()) > 0 || items[0].GetAConst() != nil {
+		cannot("this function in FROM")
+	}
+	column := r.GetAlias().GetAliasname()
+	if names := r.GetAlias().GetColnames(); len(names) == 1 {
+		column = names[0].GetString_().GetSval()
+	}
+	n.Node = lateral("SELECT NULL", r.GetAlias(), func(s *pg.SelectStmt) {
+		target := s.GetTargetList()[0].GetResTarget()
+		target.Name, target.Val = column, items[0]
+	})
+}
+
+// A choice among chars that was made below the leaf, coalesce(store, 'x'), comes out of it without the blanks at its
+// end, whose number is not known. Comparisons, texts and aggregates of chars do not see them; these do.
+
+// ragged reports whether a leaf has a column that is a choice among chars.
+func ragged(l *plans.Leaf) bool {
+	return slices.ContainsFunc(l.Keys, func(k plans.KeyColumn) bool { return k.Type == policy.Bpchar && k.Typmod < 4 }) ||
+		slices.ContainsFunc(l.Counts, func(c plans.CountColumn) bool { return c.Type == policy.Bpchar && c.Typmod < 4 })
+}
+
+// blankReaders are the functions that take a char with the blanks at its end; array_ and json ones do, too.
+var blankReaders = strings.Fields("concat concat_ws format quote_literal quote_nullable octet_length to_json to_jsonb row_to_json pg_column_size hashbpchar hashbpcharextended " +
+	"bpcharlike bpcharnlike bpchariclike bpcharicnlike bpcharregexeq bpcharregexne bpcharicregexeq bpcharicregexne bpcharoctetlen")
+
+// looksAtBlanks reports whether any part of a tree may see the blanks at the end of a char.
+func looksAtBlanks(tree *pg.Node) (looks bool) {
+	ast.Each(tree.ProtoReflect(), func(m protoreflect.Message) {
+		switch v := m.Interface().(type) {
+		case *pg.FuncCall:
+			name := lastName(v.GetFuncname())
+			looks = looks || slices.Contains(blankReaders, name) || strings.Contains(name, "array") || strings.Contains(name, "json")
+		case *pg.A_Expr:
+			kind := v.GetKind()
+			looks = looks || kind == pg.A_Expr_Kind_AEXPR_LIKE || kind == pg.A_Expr_Kind_AEXPR_ILIKE || kind == pg.A_Expr_Kind_AEXPR_SIMILAR ||
+				strings.Contains(lastName(v.GetName()), "~")
+		case *pg.A_ArrayExpr, *pg.RowExpr:
+			looks = true
+		}
+	})
+	return looks
 }

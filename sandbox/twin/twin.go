@@ -1,7 +1,7 @@
 // Package twin is the sandbox of a PostgreSQL server (ADR 15): for each dataset a shadow database, which has the tables
 // that the policy describes and none of their rows, public tables excepted. It makes these databases and keeps them in
-// step with the policy (maintain.go, step.go, alter.go), refuses servers, databases and roles that could hold or reach
-// private rows (check.go), and runs outer queries under a role that owns nothing, in transactions that are read-only
+// step with the policy (maintain.go, step.go), refuses servers, databases and roles that could hold or reach
+// private rows (maintain.go), and runs outer queries under a role that owns nothing, in transactions that are read-only
 // and rolled back.
 //
 // SELECT k, sum(n) FROM leaf_1 GROUP BY k comes here as PostgreSQL's own text over a released table. compose.go puts

@@ -55,7 +55,7 @@ func (r *recorder) add(s step) {
 }
 
 // ordered are the steps with the queries of each charge right after it, sorted: a statement's run side by side
-// (pipeline/beside.go), so that which of them begins first, and whether a release is saved before another's query
+// (pipeline/admit.go), so that which of them begins first, and whether a release is saved before another's query
 // begins, is chance. Saves have an order of their own.
 func (r *recorder) ordered() (list []step) {
 	rank := func(s step) int {

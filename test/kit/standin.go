@@ -1,14 +1,24 @@
+// Package kit is what the tests of the whole program share: dpproxy itself, built once and run as a process;
+// connections to it of which every frame is seen; the fixture, a thousand people with a policy over them, and its
+// neighbour without number 7; the lab, a pair of proxies over both; stand-ins, which have one defence switched off and
+// in which a test must find what is wrong. Only tests import it.
 package kit
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -18,6 +28,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // ReadThenWrite reads the balance, and writes it when the answer is made.
@@ -108,4 +119,69 @@ func TextResult(rows ...[]string) pipeline.Result {
 		data = append(data, values)
 	}
 	return pipeline.Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SELECT"}
+}
+
+// asStandIn makes the test binary behave as a stand-in, so that tests start, kill and restart a real process.
+const asStandIn = "DPPROXY_TEST_AS"
+
+// StandIn serves something in dpproxy's place until ctx ends: the name it was started by, the path of a policy, or "".
+type StandIn func(ctx context.Context, name, path string, listening func(net.Addr)) error
+
+// Main runs the tests of a package, or what this process was started as. A stand-in is found by its name up to a colon.
+func Main(m *testing.M, standIns map[string]StandIn) int {
+	service.ChildMain() // what serves within a test begins with a self-test
+	if name := os.Getenv(asStandIn); name != "" {
+		return stand(name, standIns)
+	}
+	// Tests that run at the same time wait for their processes more than they compute; the flag -parallel says
+	// otherwise.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
+	code := pgtest.Main(m)
+	if built.remove != "" {
+		_ = os.RemoveAll(built.remove) // the system's own directory for what may be lost
+	}
+	return code
+}
+
+func stand(name string, standIns map[string]StandIn) int {
+	kind, _, _ := strings.Cut(name, ":")
+	serve, path := standIns[kind], ""
+	if serve == nil {
+		fmt.Fprintf(os.Stderr, "no stand-in is called %q\n", name)
+		return 1
+	}
+	if len(os.Args) > 1 {
+		path = os.Args[1]
+	}
+	err := serve(context.Background(), name, path, func(a net.Addr) { fmt.Fprintf(os.Stderr, "msg=listening address=%s\n", a) })
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// Unwired asks without the wire and returns the whole numbers of the answer's last column.
+func Unwired(ctx context.Context, h *service.Service, answers *pipeline.Answerer, user, statement string, epsilon int64) ([]int64, error) {
+	r, err := UnwiredResult(ctx, h, answers, user, statement, epsilon)
+	if err != nil {
+		return nil, err
+	}
+	var counts []int64
+	for _, row := range r.Rows.Value().Data {
+		counts = append(counts, row[len(row)-1].(int64))
+	}
+	return counts, nil
+}
+
+// UnwiredResult is the whole of such an answer, its notices too.
+func UnwiredResult(ctx context.Context, h *service.Service, answers *pipeline.Answerer, user, statement string, epsilon int64) (pipeline.Result, error) {
+	p := h.Policy()
+	data := p.Datasets[0]
+	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
+	s.Settings.Settings = plans.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
+	statements, refusal := parse.Parse(statement)
+	if refusal != nil {
+		return pipeline.Result{}, refusal
+	}
+	return answers.Answer(ctx, s, statements[0], nil)
 }

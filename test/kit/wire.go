@@ -1,18 +1,27 @@
 package kit
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"math"
 	"net"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 )
 
 // Wire is a logged-in connection of which every frame is seen.
@@ -171,4 +180,130 @@ func SameFrames(sql string, a, b Answer) string {
 		}
 	}
 	return fmt.Sprintf("%s: %d frames against %d", sql, len(a.Frames), len(b.Frames))
+}
+
+// Psql is a real psql whose statements are fed one by one.
+type Psql struct {
+	t     *testing.T
+	in    io.WriteCloser
+	out   chan string
+	notes chan string
+}
+
+// StartPsql starts a real psql against a proxy, as a user whose password is her name; without one on the machine the
+// test is skipped.
+func StartPsql(t *testing.T, address, user, dataset string) *Psql {
+	t.Helper()
+	return StartPsqlWith(t, address, user, user, dataset)
+}
+
+// StartPsqlWith does it for a user with another password.
+func StartPsqlWith(t *testing.T, address, user, password, dataset string) *Psql {
+	t.Helper()
+	path, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skip("no psql on this machine")
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "-X", "-h", host, "-p", port, "-U", user, dataset)
+	cmd.Env = append(os.Environ(), "PGPASSWORD="+password, "PAGER=", "PGSSLMODE=prefer", "LC_ALL=C.UTF-8", "PGCLIENTENCODING=UTF8")
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	notes, _ := cmd.StderrPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Psql{t: t, in: in, out: lines(out), notes: lines(notes)}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return s
+}
+
+func lines(r io.Reader) chan string {
+	c := make(chan string, 1000)
+	go func() {
+		scan := bufio.NewScanner(r)
+		scan.Buffer(nil, 1<<22)
+		for scan.Scan() {
+			c <- scan.Text()
+		}
+		close(c)
+	}()
+	return c
+}
+
+const endMark = "--end-of-answer--"
+
+// Run feeds one statement or backslash command and returns what psql printed: standard error first, as a terminal shows
+// notices before rows.
+func (s *Psql) Run(statement string) string {
+	s.t.Helper()
+	fmt.Fprintf(s.in, "%s\n\\echo %s\n\\warn %s\n", statement, endMark, endMark)
+	var text strings.Builder
+	for _, stream := range []chan string{s.notes, s.out} {
+		for done := false; !done; {
+			select {
+			case line, open := <-stream:
+				if !open {
+					s.t.Fatalf("%s: psql ended:\n%s", statement, text.String())
+				}
+				if done = line == endMark; !done {
+					text.WriteString(line + "\n")
+				}
+			case <-time.After(60 * time.Second):
+				s.t.Fatalf("%s: no answer from psql:\n%s", statement, text.String())
+			}
+		}
+	}
+	return text.String()
+}
+
+// left is in the statement that begins a transaction: the milliseconds that the deadline of two minutes leaves, which
+// depend on when the query had its turn.
+var left = regexp.MustCompile(`'statement_timeout', '(11[0-9]{4}|120000)'`)
+
+// braced is a list of names in a statement's arguments.
+var braced = regexp.MustCompile(`\{[^}]*\}`)
+
+// Statements are the lines of a server's log, but for the pool's pings, which depend on the clock; lists are sorted,
+// because the look at the schema before a charge asks for its columns in any order.
+func Statements(t *testing.T, s *pgtest.Server) []string {
+	t.Helper()
+	lines, _ := StatementsSince(t, s, 0)
+	return lines
+}
+
+// StatementsSince are those from a place of the log on, and the place where it ends now.
+func StatementsSince(t *testing.T, s *pgtest.Server, at int) (lines []string, end int) {
+	t.Helper()
+	log, err := os.Open(s.Log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	text, err := io.ReadAll(io.NewSectionReader(log, int64(at), math.MaxInt64-int64(at)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	if whole == 0 {
+		return nil, at
+	}
+	text, end = text[:whole], at+whole
+	lines = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	for i := range lines {
+		lines[i] = braced.ReplaceAllStringFunc(lines[i], func(list string) string {
+			names := strings.Split(strings.Trim(list, "{}"), ",")
+			slices.Sort(names)
+			return strings.Join(names, ",")
+		})
+		lines[i] = left.ReplaceAllString(lines[i], "what is left of two minutes")
+	}
+	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, "statement: -- ping") }), end
 }

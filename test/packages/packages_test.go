@@ -478,7 +478,7 @@ func TestAlerts(t *testing.T) {
 			asked += "\n" + target.Expr
 		}
 	}
-	source, err := os.ReadFile(filepath.Join(root, "proxy/metrics.go"))
+	source, err := os.ReadFile(filepath.Join(root, "proxy/admin.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,3 +154,86 @@ func (s Shape) of(t *policy.Table, column string, in dialect.Dialect) (ColumnSha
 	c, ok := s[ColumnOf(schema, name, column)]
 	return c, ok
 }
+
+// RequiredFinding says what a table lacks whose units are found through another, or whose rows have a rank.
+func RequiredFinding(t *policy.Table, proven bool) []backend.Finding {
+	if t.RowRank != "" && !proven {
+		return []backend.Finding{{Fatal: true, Text: fmt.Sprintf("table %s: no unique constraint on %s and %s, of which the latter is a smallint, integer or bigint, proves that no two rows of a %s have the same row_rank; dpproxy prepare prints the SQL that makes one",
+			t.Name, t.UnitColumn, t.RowRank, t.Dataset.Unit.Name)}}
+	}
+	if t.Via == nil || proven {
+		return nil
+	}
+	return []backend.Finding{{Fatal: true, Text: fmt.Sprintf("table %s: its %ss are found through %s.%s, which no unique, NOT NULL constraint proves different in each row; one %[2]s's new row could move another's",
+		t.Name, t.Dataset.Unit.Name, t.Via.Table.Name, t.Via.Key)}}
+}
+
+// DeclaredKeys are the keys that the policy declares unique, as a proof is asked of each.
+func DeclaredKeys(t *policy.Table) (list []rewrite.Unique) {
+	for _, columns := range t.Unique {
+		list = append(list, rewrite.Unique{Table: t, Columns: columns, Nullable: true})
+	}
+	return list
+}
+
+// UniqueFindings says of each key that the policy declares unique whether a constraint proves it.
+func UniqueFindings(t *policy.Table, proven func(rewrite.Unique) bool) (list []backend.Finding) {
+	for _, u := range DeclaredKeys(t) {
+		key := strings.Join(u.Columns, ", ")
+		if proven(u) {
+			list = append(list, backend.Finding{Note: true, Text: fmt.Sprintf("table %s: a constraint proves that %s is unique, so joins along it need no more numbering", t.Name, key)})
+			continue
+		}
+		list = append(list, backend.Finding{Text: fmt.Sprintf("table %s: no constraint proves that (%s) is unique; in joins that rely on it, of the rows of one %s that share it one is taken, which each query sorts for",
+			t.Name, key, t.Dataset.Unit.Name)})
+	}
+	return list
+}
+
+// Keyed names the type of a column that is a key.
+func (c ColumnShape) Keyed() string {
+	if c.Loose {
+		return c.KindOf + " under a collation that is not deterministic"
+	}
+	return c.KindOf
+}
+
+// unitTypeFinding says what a policy leaves out that would make numbering a unit's rows quicker: of a unit that is not
+// declared as a whole number each row's text is hashed.
+func unitTypeFinding(d *policy.Dataset, have Shape, in dialect.Dialect) []backend.Finding {
+	if d.Unit.Row || d.Unit.Type != 0 {
+		return nil
+	}
+	for _, t := range d.Tables {
+		if t.UnitColumn == "" || t.Public || t.Analysed() || t.View.Text != "" {
+			continue
+		}
+		schema, name := RelationOf(t, in)
+		switch base := have[ColumnOf(schema, name, t.UnitColumn)].Base; base {
+		case "smallint", "integer", "int", "bigint":
+			return []backend.Finding{{Note: true, Text: fmt.Sprintf("unit: %s.%s is %s; saying so (type: %[3]s) lets queries that number a %s's rows do it almost twice as fast, and hides releases that were bought before", t.Name, t.UnitColumn, base, d.UnitName())}}
+		}
+	}
+	return nil
+}
+
+// ComparedKeys lists the pairs of columns that the planner may compare: those that name units, those through which
+// units are found, and join keys of like declared types. A key is also compared with itself, in a self-join.
+func ComparedKeys(d *policy.Dataset) [][2]*policy.Column {
+	var keys []*policy.Column
+	for _, t := range d.Tables {
+		if t.Analysed() {
+			continue
+		}
+		keys = append(keys, t.Keys...)
+	}
+	var pairs [][2]*policy.Column
+	for i, a := range keys {
+		for _, b := range keys[i:] {
+			if a.Comparable(b) {
+				pairs = append(pairs, [2]*policy.Column{a, b})
+			}
+		}
+	}
+	return pairs
+}
