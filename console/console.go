@@ -8,7 +8,7 @@
 //
 // An example: a form posts "SELECT count(*) FROM people" to /data/demo/ask. post (this file) holds its token against
 // the session's and bounds its bytes; ask (analyst.go) has EXPLAIN (ALTERNATIVES, FORMAT JSON) of it answered over a
-// session of its own; priceOf (policypage.go) reads cost, error and alternatives from that; the page has a button that posts
+// session of its own; priceOf (policypage.go) reads cost, error and alternatives; the page has a button that posts
 // the statement and the price to /data/demo/buy, which asks under SET dp.max_cost and refuses any other price.
 package console
 

@@ -278,7 +278,7 @@ func (w *composed) bin(m *plans.Measure, i int) bin {
 //
 //	GROUP BY date_trunc('hour', seen):  date_bin('3600000000 microseconds', CASE WHEN seen >= … AND seen <= … THEN seen … END, '2024-01-01 …')
 //
-// Claim. It lies in the same piece, and piece (predicate.go) finds that of it, though the first of all may begin before the
+// Claim. It lies in the same piece, and piece (predicate.go) finds it, though the first of all may begin before the
 // domain does. Proof. The bins are whole numbers of cells, and each piece but the first begins where a bin does. The
 // first moment of a first bin is less than a length before the second piece: where that piece is a run of its own,
 // comparisons find it; else the length divides what comes before, and division by it gives 0.

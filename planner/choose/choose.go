@@ -6,7 +6,7 @@
 //	SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)
 //
 // the leaf plan has a request for counts by sex and one for the total (leaf_plan.go), which is read from the first
-// (marginals.go). What is looked at is public: the policy, the session's settings, what she has paid for, expected errors.
+// (marginals.go). What is looked at is public: the policy, settings, what she has paid for, expected errors.
 package choose
 
 import (

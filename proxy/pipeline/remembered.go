@@ -17,7 +17,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// remembered is what is kept of users' statements, to be found by who asks, what, and under which settings (compile.go),
+// remembered is what is kept of statements, to be found by who asks, what, and under which settings (compile.go),
 // as long as the policy and what the user holds are the very ones that it was made from. Of SELECT count(*) FROM people
 // WHERE income BETWEEN 20 AND 3000 that is one template of plans for all numbers that may stand in it (ADR 86), and the
 // answers for some. Each user has a share of the room, beyond which all of hers is forgotten: what another asks makes
