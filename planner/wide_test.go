@@ -146,14 +146,18 @@ var wideDraws = flag.Int("wide-draws", 25, "how many statements over columns of 
 // mostWide are the steps that planning any of them takes at most, a third of what a statement may take.
 const mostWide = 33_000_000
 
+// mostDescribed are the bytes that the ledger keeps of any of their measures at most, a thirtieth of what it takes.
+const mostDescribed = 1 << 19
+
 // TestWideColumns: over 10^3 to 10^7 cells planning takes a bounded number of steps, which are counted and not
-// measured; and what is planned for values that are not released yet is planned for those that are: it is not refused
+// measured; so are the bytes that the ledger keeps of it, of which too many would be refused as it
+// is charged; and what is planned for values that are not released yet is planned for those that are: it is not refused
 // after the charge for what it takes.
 func TestWideColumns(t *testing.T) {
 	const seed = 45
 	r := rand.New(rand.NewSource(seed))
 	contexts, refused := map[int64]reuse.Context{}, map[string]int{}
-	most := reuse.Limits{}
+	most, described := reuse.Limits{}, 0
 	for i := range len(wideOnes) + *wideDraws {
 		sql, cells := wideStatement(r)
 		if i < len(wideOnes) {
@@ -171,6 +175,13 @@ func TestWideColumns(t *testing.T) {
 				t.Errorf("%d cells: %s takes %d steps", cells, sql, of.Steps)
 			}
 		}
+		for _, part := range parts {
+			for _, m := range part.Measures {
+				if described = max(described, len(m.Described)); len(m.Described) > mostDescribed {
+					t.Errorf("%d cells: the ledger keeps %d bytes of %s", cells, len(m.Described), sql)
+				}
+			}
+		}
 		if refusal != nil {
 			if refused[refusal.ID]++; i < len(wideOnes) {
 				t.Errorf("%s: %v", sql, refusal)
@@ -180,7 +191,7 @@ func TestWideColumns(t *testing.T) {
 			t.Errorf("%d cells: %s is refused for %v, after the charge: %v", cells, sql, answered, refusal)
 		}
 	}
-	t.Logf("at most %d steps and %d bytes; refused: %v", most.Steps, most.Bytes, refused)
+	t.Logf("at most %d steps and %d bytes, of which the ledger keeps %d; refused: %v", most.Steps, most.Bytes, described, refused)
 }
 
 // TestWaitingLeavesHalf: a statement that awaits an answer is refused, before anything is charged, if planning it takes

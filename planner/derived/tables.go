@@ -10,13 +10,20 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The name under which analysts know a derived table in messages.
+// maxName is how long the name of a derived table may be: the ledger keeps it with that of the measure.
+const maxName = 1 << 10
+
+// derivedName is the name under which analysts know a derived table in messages.
 func derivedName(inputs ...*policy.Table) string {
 	names := make([]string, len(inputs))
 	for i, t := range inputs {
 		names[i] = t.Name
 	}
-	return strings.Join(names, " with ")
+	name := strings.Join(names, " with ")
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "") + " …"
+	}
+	return name
 }
 
 // newDerived makes the table of a derivation; its columns are added by the caller.

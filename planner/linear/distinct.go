@@ -183,13 +183,14 @@ func (v *Solver) withinCells() *refuse.Refusal {
 
 // encodeValues adds which combinations show which value to a description.
 func (s *Query) encodeValues(b []byte, counter int) []byte {
+	from := len(b)
 	b = binary.AppendUvarint(b, uint64(s.Shown(counter)))
 	for i, p := range s.Factors {
 		if p.Shows[counter] != nil {
 			b = p.encodeClasses(binary.AppendUvarint(b, uint64(i)), p.Shows[counter])
 		}
 	}
-	return b
+	return shortened(b, from)
 }
 
 // Contribution is what one unit can put into the question's groups.

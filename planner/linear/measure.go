@@ -100,6 +100,20 @@ func (s *Query) meaning() []byte {
 	return b
 }
 
+// longPart is above how many bytes a part of a description that nobody reads back is written by its hash: the values
+// and weights of a counter (reuse.ReadHeld leaves them out), of which a column of a million steps has millions of bytes.
+// Those below stay as they are, and so do digests of releases.
+const longPart = 1 << 18
+
+// shortened is a description whose part behind the first bytes is written by its hash where it is long.
+func shortened(b []byte, from int) []byte {
+	if len(b)-from <= longPart {
+		return b
+	}
+	hash := sha256.Sum256(b[from:])
+	return append(append(b[:from], "sha256 "...), hash[:]...)
+}
+
 // encodeCuts writes the lengths of pieces, in runs of equal ones, behind the number of pieces.
 func encodeCuts(b []byte, starts []int, size int) []byte {
 	b = binary.AppendUvarint(b, uint64(len(starts)))

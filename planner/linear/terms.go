@@ -335,6 +335,7 @@ func (s *Query) ownTerms(terms []plans.SumTerm) []plans.SumTerm {
 
 // encodeWeights adds the weights of a counter to a description, and which factor they are of: two factors may be alike.
 func (s *Query) encodeWeights(b []byte, counter int) []byte {
+	from := len(b)
 	for i, p := range s.Factors {
 		w := p.Weights[counter]
 		if w != nil {
@@ -344,7 +345,7 @@ func (s *Query) encodeWeights(b []byte, counter int) []byte {
 			b = binary.AppendVarint(binary.AppendUvarint(b, uint64(n)), weight)
 		})
 	}
-	return b
+	return shortened(b, from)
 }
 
 // spread are a summand's weights by combination of a factor, whose pieces lie within those of its expression.

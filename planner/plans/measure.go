@@ -201,6 +201,14 @@ func (p *Plan) MixText(row []Term) string {
 	return strings.Join(parts, "")
 }
 
+// MaxNamed and MaxDescribed are how many bytes of a measure's names, and of its meaning, the ledger keeps.
+const MaxNamed, MaxDescribed = 1 << 12, 1<<24 - 1<<13
+
+// IsTooLong reports whether the ledger would not keep what the measure is.
+func (m *Measure) IsTooLong() bool {
+	return len(m.Kind)+len(m.Name)+len(m.Table.Name) > MaxNamed || len(m.Described) > MaxDescribed
+}
+
 // DescribedVersion is the first byte of a description of a measure.
 const DescribedVersion = 1
 

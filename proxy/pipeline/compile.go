@@ -153,6 +153,9 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 		if ctx.Err() != nil {
 			return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
 		}
+		if !m.Held && m.IsTooLong() {
+			return nil, outer.Query{}, refuse.LongMeaning()
+		}
 		when := m.Reads()
 		if m.Held && when != plans.EachQuestion {
 			continue

@@ -113,6 +113,8 @@ func (a answer) withoutBlanks(column int) answer {
 func judgeError(got answer) verdict {
 	why := got.err.Code + " " + got.err.Message
 	switch {
+	case got.err.Code == "DP003" || got.err.Code == "DP004": // a ledger or a database that is not there
+		return verdict{broken, why}
 	case strings.HasPrefix(got.err.Code, "DP"), got.err.Code == "42501" && strings.HasSuffix(got.err.Message, " is not permitted"), got.err.Code == "0A000", strings.HasPrefix(got.err.Code, "54"), got.err.Code == "53400":
 		return verdict{refused, why}
 	case strings.HasPrefix(got.err.Hint, "Constants alone cause this error"), strings.HasPrefix(got.err.Hint, "This is found on the declared domain"), strings.HasPrefix(got.err.Hint, "Some value of the declared domain"): // an expression fails on a value that the policy declares
