@@ -112,26 +112,28 @@ var nestedOnce = []string{
 // engines.
 func TestNestedStatements(t *testing.T) {
 	for i, c := range nestedContexts(t) {
-		for _, text := range nestedOnce {
-			if _, fault := planNested(c, text); i == 0 && fault != "" {
-				t.Errorf("%s\n%.6000s", text, fault)
+		t.Run(fmt.Sprintf("policy%d", i), func(t *testing.T) {
+			for _, text := range nestedOnce {
+				if _, fault := planNested(c, text); i == 0 && fault != "" {
+					t.Errorf("%s\n%.6000s", text, fault)
+				}
 			}
-		}
-		d, planned, ended := nested.New(c.Dataset, rand.NewPCG(*nestedSeed, uint64(i))), 0, map[string]int{}
-		for range *nestedStatements {
-			text, _ := d.Statement()
-			ok, fault := planNested(c, text)
-			if ok {
-				planned++
+			d, planned, ended := nested.New(c.Dataset, rand.NewPCG(*nestedSeed, uint64(i))), 0, map[string]int{}
+			for range *nestedStatements {
+				text, _ := d.Statement()
+				ok, fault := planNested(c, text)
+				if ok {
+					planned++
+				}
+				if fault == "" {
+					continue
+				}
+				if ended[placeOf(fault)]++; ended[placeOf(fault)] == 1 {
+					t.Errorf("%s\n%.6000s", text, fault)
+				}
 			}
-			if fault == "" {
-				continue
-			}
-			if ended[placeOf(fault)]++; ended[placeOf(fault)] == 1 {
-				t.Errorf("%s\n%.6000s", text, fault)
-			}
-		}
-		t.Logf("policy %d: of %d statements %d are planned, %v end", i, *nestedStatements, planned, ended)
+			t.Logf("of %d statements %d are planned, %v end", *nestedStatements, planned, ended)
+		})
 	}
 }
 
