@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -157,7 +158,9 @@ func planNested(c reuse.Context, text string) (planned bool, fault string) {
 	}
 	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
 		for _, m := range plan.Measures {
-			if _, err := rewrite.Render(m, d); err != nil {
+			if _, err := rewrite.Render(m, d); errors.Is(err, rewrite.ErrTooLong) || m.IsTooLong() {
+				return false, "" // refused before it is charged
+			} else if err != nil {
 				return false, err.Error()
 			}
 		}
