@@ -178,17 +178,37 @@ func largest(notice *regexp.Regexp, said []string) (found string) {
 }
 
 // clearOf is the statement with, for each average or variance, a last column that is NULL where it is of no more rows
-// than the notice says, and with each DISTINCT aggregate of the values that more rows have than the notice says; nil
-// means it says nothing of these.
-func (s *statement) clearOf(said []string) *statement {
-	rows, least := largest(width, said), largest(rarely, said)
-	if rows == "" && least == "" || s.text != "" {
+// than the notice says, and with some DISTINCT aggregates of the values that more rows have than the notice says, which
+// does not say of which it speaks: all of them first. It is empty if no notice says anything of these.
+func (s *statement) clearOf(said []string) (list []*statement) {
+	if largest(width, said) == "" && largest(rarely, said) == "" || s.text != "" {
 		return nil
 	}
+	distinct := 0
+	for _, o := range s.outs {
+		if o.values != "" {
+			distinct++
+		}
+	}
+	for without := range 1 << distinct {
+		if c := s.clearBut(said, without); c != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// clearBut is one of them: without has a bit for each DISTINCT aggregate that stays as it is.
+func (s *statement) clearBut(said []string, without int) *statement {
+	rows, least := largest(width, said), largest(rarely, said)
 	c := *s
 	c.outs, c.union = slices.Clone(s.outs), slices.Clone(s.union)
 	for i, o := range s.outs {
-		if least != "" && o.values != "" {
+		stays := false
+		if o.values != "" {
+			stays, without = without&1 == 1, without>>1
+		}
+		if least != "" && o.values != "" && !stays {
 			name, _, _ := strings.Cut(o.sql, "(")
 			c.outs[i].truth = fmt.Sprintf("(SELECT %s(u) FROM (SELECT u FROM unnest(array_agg(%s)) AS u "+
 				"WHERE u IS NOT NULL GROUP BY u HAVING count(*) > %s) AS q)", name, o.values, least)
@@ -201,7 +221,7 @@ func (s *statement) clearOf(said []string) *statement {
 		}
 	}
 	for i, u := range c.union {
-		if c.union[i] = u.clearOf(said); c.union[i] == nil {
+		if c.union[i] = u.clearBut(said, 0); u.text != "" {
 			return nil
 		}
 	}
