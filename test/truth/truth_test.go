@@ -119,17 +119,14 @@ func (p *pair) try(s *statement) (verdict, answer, answer) {
 	}
 	want := p.plain.ask(strings.ReplaceAll(s.sql(true), "public.", ""))
 	v := judge(s, got, want)
-	if guarded := s.clearOf(got.said); v.class == wrong && len(guarded) > 0 {
-		explained := slices.ContainsFunc(guarded, func(of *statement) bool {
-			clear := p.plain.ask(strings.ReplaceAll(of.sql(true), "public.", ""))
-			if clear.err == nil {
-				clear.columns = clear.columns[:len(want.columns)]
-			}
-			return !judge(s, got, clear).bad()
-		})
-		if !explained {
-			return v, got, want
+	explains := func(guarded *statement) bool {
+		clear := p.plain.ask(strings.ReplaceAll(guarded.sql(true), "public.", ""))
+		if clear.err == nil {
+			clear.columns = clear.columns[:len(want.columns)]
 		}
+		return !judge(s, got, clear).bad()
+	}
+	if v.class == wrong && slices.ContainsFunc(s.clearOf(got.said), explains) {
 		v = verdict{within, ""}
 	}
 	if v.class == wrong && s.listed && strings.Contains(strings.Join(got.said, "\n"), nobody) {
