@@ -53,6 +53,8 @@ var Faults = []Fault{
 	{"different values are described one by one", "planner/linear/measure.go", "if len(b)-from <= longPart {", "if len(b)-from >= 0 {", "planner.TestWideColumns", false},
 	{"the names of joined tables are joined without end", "planner/derived/tables.go", "if len(name) > maxName {", "if len(name) < 0 {", "planner/derived.TestDerivedNames", false},
 	{"a description of any length is charged", "proxy/pipeline/compile.go", "!m.Held && m.IsTooLong()", "m.Held && m.IsTooLong()", "proxy/pipeline.TestLongMeanings", false},
+	{"an engine cuts other to a column's length", "sandbox/twin/compose.go", "(c.Type == policy.Bpchar || c.Type == policy.Varchar) && slices", "c.Type == policy.Bpchar && slices", "sandbox/twin.TestLongerValues", false},
+	{"nothing is said of a key that is NULL before NOT IN", "planner/bind/exists_semijoin.go", "b.Notes.Add(\"NOT IN holds", "_ = (\"NOT IN holds", "test/truth.TestTruth", true},
 	{"SQL has any length", "rewrite/rewrite.go", "besideConstants(t.sql) > MaxSQL", "besideConstants(t.sql) < 0", "rewrite.TestLongTextsAreRefused", false},
 	{"a longer piece ends a run of even ones", "planner/plans/measure.go", "if to < len(starts) && own(to) < length {", "if to < len(starts) {", "planner/plans.TestEvenRuns", false},
 	{"a key's run begins with the first cell of all", "rewrite/derived.go", "w.cellsPast(c, n, from), \"%\"", "w.cellsPast(c, n, 0), \"%\"", "rewrite.TestJoinsCountWhatTheSQLSays", true},

@@ -160,10 +160,10 @@ func (c *composer) table(name string, rows sandbox.Rows) {
 		") AS u("+strings.Join(names, ", ")+"))")
 }
 
-// longer tells a column of chars of which some value is longer than its type allows.
+// longer reports whether some value of a column of char(n) or varchar(n) is longer than n.
 func longer(rows sandbox.Rows, k int) bool {
 	c := rows.Columns[k]
-	return c.Type == policy.Bpchar && slices.ContainsFunc(rows.Data, func(row []policy.Value) bool {
+	return c.Typmod >= 0 && (c.Type == policy.Bpchar || c.Type == policy.Varchar) && slices.ContainsFunc(rows.Data, func(row []policy.Value) bool {
 		s, ok := row[k].(string)
 		return ok && utf8.RuneCountInString(s) > policy.CharLength(c.Typmod)
 	})

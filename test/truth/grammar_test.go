@@ -955,15 +955,16 @@ func (g *grammar) semi(p place) (condition, known string) {
 			return condition, condition
 		}
 		known = " WHERE " + inner + " IS NOT NULL"
-		if t.public { // whose keys are known
-			known = " WHERE true"
+		there := " AND " + outer + " IS NOT NULL" // of no row at all NOT IN holds for NULL
+		if t.public {                             // whose keys are known
+			known, there = " WHERE true", ""
 		}
 		if where != "" {
 			known += " AND " + where
 			where = " WHERE " + where
 		}
 		begin := outer + g.one(" IN ", " NOT IN ") + "(SELECT " + inner + " FROM " + t.name + " AS " + a
-		return begin + where + ")", begin + known + ")"
+		return begin + where + ")", begin + known + ")" + there
 	}
 	return "", ""
 }

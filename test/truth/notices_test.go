@@ -136,7 +136,7 @@ var (
 		leaving:  regexp.MustCompile(`rows of (\w+) are left out where`),
 	}
 	saysOfBound = regexp.MustCompile(`(?:one row|rows) of each person (?:is|are) counted in (\w+)`)
-	saysOther   = regexp.MustCompile(`snap to its steps|name no person|` + regexp.QuoteMeta(nowhere) + `|that nobody is in|a few rows go unseen|are NULL where the count of their rows is within|put together where they are of one person|is taken to be NULL where`)
+	saysOther   = regexp.MustCompile(`snap to its steps|name no person|` + regexp.QuoteMeta(nowhere) + `|` + unlisted + `|that nobody is in|a few rows go unseen|are NULL where the count of their rows is within|put together where they are of one person|is taken to be NULL where`)
 )
 
 // TestNoticesOfRules: whatever the policy's rules change in the answer to a drawn statement a notice names, and no

@@ -402,6 +402,7 @@ var notes = []struct{ schema, sql, says, truth string }{
 	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT state FROM orders WHERE amount > 1490 GROUP BY state)`, "groups of state that nobody is in take part", `SELECT count(state) FROM orders`},
 	{"trade", `SELECT count(*) FROM orders o JOIN (SELECT state AS s, count(*) AS n FROM orders WHERE amount > 1490 GROUP BY 1) t ON s = state`, "groups of state that nobody is in take part", `SELECT count(state) FROM orders`},
 	{"trade", `SELECT count(*) FROM orders WHERE EXISTS (SELECT state FROM client JOIN orders USING (client_id) WHERE kind = 'large' AND amount > 1499.9 GROUP BY 1)`, "groups of state that nobody is in take part", `SELECT count(*) FROM orders`},
+	{"rental", `SELECT count(*) FROM payment WHERE rental_id NOT IN (SELECT rental_id FROM rental WHERE staff_id = 3)`, unlisted, `SELECT count(rental_id) FROM payment`},
 	{"rental", `SELECT count(*) FROM rental WHERE rental_id NOT IN (SELECT rental_id FROM payment)`, nowhere,
 		`SELECT count(*) FROM rental r WHERE NOT EXISTS (SELECT 1 FROM payment p WHERE p.rental_id = r.rental_id)`},
 }
