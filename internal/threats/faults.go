@@ -55,6 +55,7 @@ var Faults = []Fault{
 	{"a description of any length is charged", "proxy/pipeline/compile.go", "!m.Held && m.IsTooLong()", "m.Held && m.IsTooLong()", "proxy/pipeline.TestLongMeanings", false},
 	{"an engine cuts other to a column's length", "sandbox/twin/compose.go", "(c.Type == policy.Bpchar || c.Type == policy.Varchar) && slices", "c.Type == policy.Bpchar && slices", "sandbox/twin.TestLongerValues", false},
 	{"nothing is said of a key that is NULL before NOT IN", "planner/bind/exists_semijoin.go", "b.Notes.Add(\"NOT IN holds", "_ = (\"NOT IN holds", "test/truth.TestTruth", true},
+	{"that a row has a unit is asked of the rows as they are marked by then", "planner/bind/exists_semijoin.go", "Other: unmarked(r.Table)}, nil)", "Other: r.Table}, nil)", "planner.TestOwnRowsAreMarkedOnce", false},
 	{"SQL has any length", "rewrite/rewrite.go", "besideConstants(t.sql) > MaxSQL", "besideConstants(t.sql) < 0", "rewrite.TestLongTextsAreRefused", false},
 	{"a longer piece ends a run of even ones", "planner/plans/measure.go", "if to < len(starts) && own(to) < length {", "if to < len(starts) {", "planner/plans.TestEvenRuns", false},
 	{"a key's run begins with the first cell of all", "rewrite/derived.go", "w.cellsPast(c, n, from), \"%\"", "w.cellsPast(c, n, 0), \"%\"", "rewrite.TestJoinsCountWhatTheSQLSays", true},

@@ -60,7 +60,7 @@ func (b *noting) aboutKeys(r *Rows, n *pg.Node, marks bool) (*semantics.Expr, *r
 // one are units.
 func (r *Rows) Present(k *linear.Key, pos int) *semantics.Expr {
 	if k.Present == 0 && r.KeyColumn(k).Unit && derived.NullableUnit(r.Table) { // it has a row of its unit: itself
-		return semantics.ColumnExpr(r.mark(&derived.Marked{Other: r.Table}, nil), policy.Bool, -1, pos)
+		return semantics.ColumnExpr(r.mark(&derived.Marked{Other: unmarked(r.Table)}, nil), policy.Bool, -1, pos)
 	}
 	if k.Present == 0 {
 		return semantics.ConstantExpr(true, policy.Bool, pos)

@@ -56,7 +56,8 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 		}
 		source.where = append(slices.Clone(source.where), e)
 	}
-	for {
+	for { // until the rows have all columns that are read
+		b.Env.Work.Step(source.Table.Places * perPlace)
 		g.u, g.exprs, g.keys = &derived.PerUnit{From: source.Table}, nil, nil
 		for _, n := range items {
 			if refusal := g.addKey(n); refusal != nil {

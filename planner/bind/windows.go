@@ -50,7 +50,8 @@ func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr,
 	case r.Table.Dataset.Unit.Row:
 		return nil, WindowOnRows.At(ast.Location(nodes[0]))
 	}
-	for {
+	for { // until the rows have all columns that are read
+		b.Env.Work.Step(r.Table.Places * perPlace)
 		v := &windows{b: b, source: r, sel: sel, w: &derived.Windowed{From: r.Table}, values: map[*pg.FuncCall]*semantics.Expr{}}
 		for _, n := range nodes {
 			if refusal := v.within(n); refusal != nil {
