@@ -106,7 +106,7 @@ func (s *standIn) CloseOperation(_ context.Context, r *hiveserver.TCloseOperatio
 	return &hiveserver.TCloseOperationResp{Status: fine()}, nil
 }
 
-// stand starts a stand-in and returns how to reach it.
+// stand starts a substitute and returns how to reach it.
 func stand(t *testing.T, s *standIn) Config {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
