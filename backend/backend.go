@@ -1,5 +1,5 @@
 // Package backend is the private database as the rest of dpproxy sees it: it runs the SQL of paid measures and seals
-// what comes back. What implements it stands in a package for each engine, which backend/engines alone opens: only they
+// what comes back. What implements it is in a package for each engine, which backend/engines alone opens: only they
 // see private rows.
 package backend
 
@@ -40,10 +40,10 @@ type Backend interface {
 	// receipt pays for the measure of its place among the query's Leaves, whose groups are returned there; what is
 	// counted for one without a receipt, which somebody else has had drawn meanwhile, is dropped, and at least one has
 	// a receipt. On any fault after that the answer of all of them is the public default, no groups (privacy rule 5),
-	// and the operator is told. With a step other than 0 it returns at a multiple of step, and with one above the
-	// deadline at the first, where what has not come by then is a fault. The error is only that of an invalid query or
-	// receipt; nothing was run then. Of the context only the number of its statement is used, in the log: its end ends
-	// nothing.
+	// and it is reported to the operator. With a step other than 0 it returns at a multiple of step, and with one above
+	// the deadline at the first, where what has not come by then is a fault. The error is only that of an invalid query
+	// or receipt; nothing was run then. Of the context only the number of its statement is used, in the log: its end
+	// ends nothing.
 	Execute(ctx context.Context, query rewrite.Query, receipts []*ledger.Receipt, step time.Duration) ([]privacy.Sensitive[[]privacy.Group], error)
 	// Faults is how many paid queries of a dataset failed since the start, of which the operator must hear (rule 5).
 	Faults(dataset string) int64
@@ -52,7 +52,7 @@ type Backend interface {
 	// Inspect compares a dataset of the policy with the database's schema, never with its rows, and returns findings in
 	// plain words: of the database's settings, too. For a policy that is not in force nothing depends on it.
 	Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error)
-	// Adopt is told that a policy comes into force of which each dataset was inspected: Ready refuses from then on when
+	// Adopt says that a policy comes into force of which each dataset was inspected: Ready refuses from then on when
 	// what Inspect saw of these changes, and no longer when something else does.
 	Adopt(p *policy.Policy)
 	Close() error

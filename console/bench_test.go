@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is what must never stand in a page as it is.
+// script is what must never be in a page as it is.
 const script = `<script>alert(1)</script>`
 
 // pipe answers in the pipeline's place, behind a proxy that is the real one.

@@ -178,7 +178,7 @@ func spendsOf(charges []ledger.Charge, name string, u unit, from time.Time) (lis
 }
 
 // Plots are SVG that templates write, in percents of their width: text keeps its size on a phone. Numbers in them are
-// made here, and what stands in the answer is written as it came.
+// made here, and what is in the answer is written as it came.
 
 // point is one value of a plot.
 type point struct {
@@ -228,7 +228,7 @@ func barsOf(measure string, points []point) *barChart {
 }
 
 // lineChart has a line, the band of its intervals, and what is expected of it later. The plot itself is a square of a
-// thousand that is stretched; what is written stands over it in percents.
+// thousand that is stretched; what is written is placed over it in percents.
 type lineChart struct {
 	Measure string
 	Height  int

@@ -69,7 +69,7 @@ func TestLogIn(t *testing.T) {
 	threats.Reached(t, "T73", "a planted session number: 0 let in; a number after log-out: 0 let in")
 }
 
-// TestWhoMayLogIn: a user of no dataset is told so; an owner without one sees the owner's pages; a changed password and
+// TestWhoMayLogIn: a user of no dataset sees that; an owner without one sees the owner's pages; a changed password and
 // a disabled user end their sessions with the next page.
 func TestWhoMayLogIn(t *testing.T) {
 	text := policyText(t, "")
@@ -180,7 +180,7 @@ func sentOf(t *testing.T, b *bench, path string, length int) (sent int) {
 	return sent
 }
 
-// TestNothingIsRun: what stands in texts and names is text in every page, and no page may be framed, or load anything.
+// TestNothingIsRun: what is in texts and names is text in every page, and no page may be framed, or load anything.
 func TestNothingIsRun(t *testing.T) {
 	b := start(t, policyText(t, "", script))
 	text := strings.Replace(policyText(t, "", script), "budgets: {", fmt.Sprintf("budgets: {%q: {epsilon: 1, delta: 0}, ", script), 1)

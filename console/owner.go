@@ -112,7 +112,7 @@ func (r *request) spending() {
 	r.show(http.StatusOK, "spending", "Spending", "owner", v)
 }
 
-// unread tells an owner that the ledger cannot be read; why stands in the log.
+// unread shows an owner that the ledger cannot be read; why is in the log.
 func (r *request) unread(err error) {
 	r.console.Log.Error("console: the ledger cannot be read", "error", err)
 	r.fail(http.StatusServiceUnavailable, "The ledger cannot be read now; the log says why.")

@@ -191,8 +191,8 @@ func (w *browser) upload(text string) page {
 	return w.do("POST", "/owner/policy", body, http.Header{"Content-Type": {form.FormDataContentType()}})
 }
 
-// TestProposedPolicy: a proposed policy is compared, and nothing of it is put in force; what is wrong with one is told,
-// one of ten megabytes is refused by a page that says so, and one that would unfold without end is not unfolded.
+// TestProposedPolicy: a proposed policy is compared, and nothing of it is put in force; what is wrong with one is
+// shown, one of ten megabytes is refused by a page that says so, and one that would unfold without end is not unfolded.
 func TestProposedPolicy(t *testing.T) {
 	text := policyText(t, "")
 	b := start(t, text)

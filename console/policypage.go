@@ -262,7 +262,7 @@ type pricedWay struct {
 	Why        string
 }
 
-// explaining stands before a statement of which the price is asked.
+// explaining precedes a statement of which the price is asked.
 const explaining = "EXPLAIN (ALTERNATIVES, FORMAT JSON) "
 
 // priceOf asks for the price of a statement. Nothing is charged by it, whatever the statement is.

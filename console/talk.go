@@ -96,8 +96,8 @@ func carried(text string) error {
 	return nil
 }
 
-// ask has one statement answered. It goes by the extended protocol, which takes one alone: what stands behind a
-// semicolon is refused before anything is run, so that EXPLAIN before a text explains all of it.
+// ask has one statement answered. It goes by the extended protocol, which takes one alone: what follows a semicolon is
+// refused before anything is run, so that EXPLAIN before a text explains all of it.
 func (t *talk) ask(sql string) (answer, error) {
 	if err := carried(sql); err != nil {
 		return answer{}, err
@@ -212,7 +212,7 @@ type answerView struct {
 
 type head struct {
 	Name   string
-	Number bool // its values stand to the right
+	Number bool // its values are on the right
 }
 
 // valueView is one value, with the interval that its own x_low and x_high give.
@@ -329,7 +329,7 @@ func (v *answerView) plot(a answer, low, high map[int]int, hidden map[int]bool) 
 	v.Bars = barsOf(a.Columns[measure].Name, points)
 }
 
-// places are where the points stand on the axis: by the value of a key that is a number and rises, or one after the
+// places are where the points are on the axis: by the value of a key that is a number and rises, or one after the
 // other.
 func places(keys []cell, numbers bool) []float64 {
 	xs, byValue := make([]float64, len(keys)), numbers

@@ -118,7 +118,7 @@ func TestRule8DeltaHasNoPriceUnderReplaceOne(t *testing.T) {
 
 // TestRule8PathsStay: once something is spent a relation's rows name their unit as they did, also where the relation
 // was left out of the policy meanwhile, and after the ledger was opened anew. Before, and for a relation that is new, a
-// path may be any; and a ledger of before there were paths takes the first that it is told.
+// path may be any; and a ledger of before there were paths takes the first that it is given.
 func TestRule8PathsStay(t *testing.T) {
 	by := func(paths ...string) DatasetTerms {
 		d := census()

@@ -51,8 +51,8 @@ func (f *keeper) Backup(ctx context.Context, path string) error {
 
 // Restore puts a backup in the place of the ledger at url, which no process may have open. What was there is kept
 // beside it: a file with ".replaced" added, a schema with "_replaced_" and the time. A backup that lacks rows which the
-// witness has seen is refused with ErrRollback, unless opts.AcceptRollback is set; the first Open must then be told the
-// same, and forfeits what is missing.
+// witness has seen is refused with ErrRollback, unless opts.AcceptRollback is set; the first Open must then have the
+// same option, and forfeits what is missing.
 func Restore(ctx context.Context, backup, url string, opts Options) error {
 	opts.Disk = store.OSDisk{}
 	where, err := siteAt(url, opts)

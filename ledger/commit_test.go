@@ -20,7 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// relay stands between a keeper and its server. Armed, it cuts the next connection that sends COMMIT: before the server
+// relay is between a keeper and its server. Armed, it cuts the next connection that sends COMMIT: before the server
 // has it, as soon as the server has it, or once the server has answered.
 type relay struct {
 	listener net.Listener

@@ -17,7 +17,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// unflushed is a site of a proxy that stops, once it is told to, between a commit that others see and the flush.
+// unflushed is a site of a proxy that stops, once it is asked to, between a commit that others see and the flush.
 type unflushed struct {
 	*postgres.Site
 	armed     atomic.Bool
@@ -117,7 +117,7 @@ func twoProxies(t *testing.T) (s *pgtest.Server, stops *unflushed, a, b *keeper)
 	return s, stops, a, b
 }
 
-// charges has a proxy charge, and returns when that is committed and not flushed; what it is told comes later.
+// charges has a proxy charge, and returns when that is committed and not flushed; the reply comes later.
 func (u *unflushed) charges(f *keeper) (told chan error) {
 	u.armed.Store(true)
 	told = make(chan error, 1)
@@ -219,8 +219,8 @@ func TestBackupWaitsForTheFlush(t *testing.T) {
 }
 
 // TestEarlyCommitsAreDurable: where another proxy has just written in a dataset a batch gives its heads back before the
-// flush. What it has charged is there all the same once it is told, whatever becomes of the server; what it presumed
-// and is not so is refused.
+// flush. What it has charged is there all the same once that is answered, whatever becomes of the server; what it
+// presumed and is not so is refused.
 func TestEarlyCommitsAreDurable(t *testing.T) {
 	s, _, a, b := twoProxies(t)
 	charged := int64(1e6)

@@ -20,7 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
-// faulty is a file system that can be told to fail from the n-th write or flush on, until it is told to recover.
+// faulty is a file system that can be made to fail from the n-th write or flush on, until it is made to recover.
 type faulty struct {
 	vfs.VFSFilename
 	count atomic.Int64 // writes and flushes so far

@@ -15,9 +15,9 @@ import (
 // A continual release is charged once, with all that it will ever observe, and saved without an observation. Each step
 // of its growth is a row of the chain that holds the step's observations, so that the chain's hash covers them. A step
 // is drawn under a receipt without a charge: one at a time for each release, for whoever has paid for it, and never for
-// cells that a saved row has. What was drawn and not saved was not sent: it is drawn anew, since it has told nobody
-// anything (docs/adr/0027). Where rows may have been lost, what was sent is not known, so that growing releases end
-// there: see endWhatGoesOn.
+// cells that a saved row has. What was drawn and not saved was not sent: it is drawn anew, since nobody has seen
+// anything of it (docs/adr/0027). Where rows may have been lost, what was sent is not known, so that growing releases
+// end there: see endWhatGoesOn.
 
 // growth is one saved step.
 type growth struct {

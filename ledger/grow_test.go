@@ -217,8 +217,8 @@ func rolledBack(t *testing.T, f *keeper, old string) *keeper {
 }
 
 // TestSessionsEndWithARollback: updates and positives that an older copy of the ledger does not know were used are not
-// used a second time; nor is a release refined a second time towards the finest level that another refinement has told
-// of.
+// used a second time; nor is a release refined a second time towards the finest level that another refinement has
+// shown.
 func TestSessionsEndWithARollback(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})

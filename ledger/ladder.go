@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Ladder says to what a release may be refined, and of what it was made so (privacy rule 17). The zero value stands for
-// a release that cannot be refined. Ladders are a user's own, and pure.
+// Ladder says to what a release may be refined, and of what it was made so (privacy rule 17). The zero value is a
+// release that cannot be refined. Ladders are a user's own, and pure.
 type Ladder struct {
 	Finest privacy.Epsilon // the level that was drawn first and stays sealed
 	Level  privacy.Epsilon // what was paid for the release and all that it refines
@@ -42,7 +42,7 @@ func (l Ladder) price(cost privacy.Cost) accounting.Charge {
 }
 
 // whole is a cost as if nothing had been paid before: of what a rollback has lost only the sum is known, from which
-// what it comes to under zCDP must be told.
+// what it comes to under zCDP must be known.
 func (l Ladder) whole(cost privacy.Cost) privacy.Cost {
 	if l.From != 0 {
 		cost.Epsilon = privacy.MicroEpsilon(max(cost.Epsilon.Micro(), l.Level.Micro()))

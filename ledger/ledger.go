@@ -186,7 +186,7 @@ type Ledger interface {
 	Cap(ctx context.Context, dataset string) (spent, limit privacy.Cost, err error)
 	// Charges returns the latest charges of a user (empty means of all users) in a dataset, newest first.
 	Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error)
-	// Verify walks the hash chain, recomputes every account and compares every saved release, as they stand on disk.
+	// Verify walks the hash chain, recomputes every account and compares every saved release, as they are on disk.
 	Verify(ctx context.Context) (rows int64, err error)
 	// Backup writes a consistent copy to path, which must not exist, while the ledger goes on.
 	Backup(ctx context.Context, path string) error
@@ -272,7 +272,7 @@ func (b *book) balance(ds int64, user string, now int64) Balance {
 	return out
 }
 
-// account is an account as it stands at now.
+// account returns an account as it is at now.
 func (b *book) account(key store.AccountKey, now int64) store.Account {
 	a, ok := b.accounts[key]
 	if !ok {

@@ -53,7 +53,7 @@ func joinLevel(t testing.TB, f *keeper, user string, it Item) int64 {
 }
 
 // TestLevels: whoever comes first, each pays her level and reads it and no other; the cap pays the finest, once. All of
-// it stands after a restart, and a verification.
+// it remains after a restart, and a verification.
 func TestLevels(t *testing.T) {
 	values := []int64{1000, 2000, 3000}
 	for first := range values {

@@ -52,7 +52,7 @@ type Options struct {
 	again time.Duration // tests: how long to wait after a fault; 0 means reopenNotSoon
 }
 
-// keeper is a Ledger on one site: it keeps the book, has the rows written, and the witness told.
+// keeper is a Ledger on one site: it keeps the book, has the rows written, and the witness notified.
 type keeper struct {
 	site store.Site
 	opts Options
@@ -61,7 +61,7 @@ type keeper struct {
 	seen atomic.Int64 // the ledger's time never shown smaller than this
 
 	mu    sync.RWMutex          // guards book, which the writer alone changes
-	book  *book                 // what is durable, and so may be told
+	book  *book                 // what is durable, and so may be shown
 	fault atomic.Pointer[error] // why the ledger is not available; nil means it is
 
 	// the writer's own

@@ -332,7 +332,7 @@ func TestHeadIsLocked(t *testing.T) {
 	verify(t, f)
 }
 
-// Who follows beside a charge in one dataset is told of what others have written in another.
+// Who follows beside a charge in one dataset learns of what others have written in another.
 func TestFollowsWithABatch(t *testing.T) {
 	_, two := several(t, 2, Options{}, census(), survey())
 	a, b := two[0], two[1]

@@ -309,7 +309,7 @@ func (f *sharing) settleClaims(t *batch, committed bool) {
 		f.dropped = slices.Concat(f.dropped, t.dropped, t.claims)
 		return
 	}
-	for _, id := range t.lost { // whoever asked is told: where the batch fails she is not, and asks again
+	for _, id := range t.lost { // whoever asked learns it: where the batch fails she does not, and asks again
 		delete(f.leases, id)
 	}
 	for _, l := range t.leases {

@@ -393,9 +393,9 @@ func TestT30OlderDatabaseIsRefused(t *testing.T) {
 	threats.Reached(t, "T30", "an older PostgreSQL ledger refused %d of %d times", refused, tries)
 }
 
-// TestLostLeaseIsTold: that a release was taken over is forgotten only once whoever asked for it is told. With a batch
-// that fails she is not: what lives here would else be taken for new, and go on beside what another process has made of
-// it.
+// TestLostLeaseIsTold: that a release was taken over is forgotten only once whoever asked for it knows. With a batch
+// that fails she does not: what lives here would else be taken for new, and go on beside what another process has made
+// of it.
 func TestLostLeaseIsTold(t *testing.T) {
 	f := &keeper{}
 	f.sharing.leases = map[int64]int64{7: 3}

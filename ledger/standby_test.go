@@ -252,7 +252,7 @@ func TestT31EarlyCommitIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestT30EarlyCommitIsLostWithThePrimary: what the standby that takes over never heard of was told to nobody, and
+// TestT30EarlyCommitIsLostWithThePrimary: what the standby that takes over never heard of was answered to nobody, and
 // nobody is refused for it.
 func TestT30EarlyCommitIsLostWithThePrimary(t *testing.T) {
 	primary, standby, a, b, told := waiting(t)

@@ -24,7 +24,7 @@ import (
 // counted once. Neighbours: those of the dataset. Theorem: accounting.Filter's, whose sequence of releases is, for X,
 // the charges it knows.
 //
-// Proof: every account's charges stand in one order, so what X knows of A is a prefix of A's charges, and of two
+// Proof: every account's charges are in one order, so what X knows of A is a prefix of A's charges, and of two
 // prefixes the longer contains the other: what X knows is, for each A, one amount (in each unit), and what two accounts
 // know together is the larger amount of each A. The claim holds while nothing changes: X pays for what it is shown.
 // When she leaves a group, her account comes to know all that the group's knows; since she came, hers has paid nothing,

@@ -283,7 +283,7 @@ func measures(a privacy.Accountant, c privacy.Cost) error {
 	return nil
 }
 
-// A Balance is told beside an account, of which it is what may be shown: what was spent by each condition of its
+// A Balance is shown beside an account, of which it is what may be shown: what was spent by each condition of its
 // filter. What it says of a cost that nobody has paid yet is what the filter will say.
 
 // Left is what the user may still spend: the lesser of the window's and the lifetime's rest. Under either accountant it

@@ -159,7 +159,7 @@ func TestOlderCopyChargedAgain(t *testing.T) {
 	}
 }
 
-// TestOlderCopyWhereTimeStoodStill: the ledger's own time stands still while the clock is behind it, so that what an
+// TestOlderCopyWhereTimeStoodStill: the ledger's own time stops while the clock is behind it, so that what an
 // older copy was charged anew bears the time of what was lost. It does not make up for it either.
 func TestOlderCopyWhereTimeStoodStill(t *testing.T) {
 	path := place(t)

@@ -75,7 +75,7 @@ func (d Discovery) Half() int64 { return d.rule.Half() }
 // Noise names the rule's noise.
 func (d Discovery) Noise() string { return d.rule.Kind().String() }
 
-// Spec describes the numbers of units of so many keys, as far as reading them goes: truncated noise is told as the
+// Spec describes the numbers of units of so many keys, as far as reading them goes: truncated noise is described as the
 // Laplace noise that it is cut from, whose errors are no smaller.
 func (d Discovery) Spec(cells int) Spec {
 	num, den := d.rule.Parameter()

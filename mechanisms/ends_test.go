@@ -127,7 +127,7 @@ func TestEndsHoldTogether(t *testing.T) {
 	}
 }
 
-// TestEndsAudit: that one unit is there or not is told by the ends, and all numbers beside them, no better than the
+// TestEndsAudit: that one unit is there or not is revealed by the ends, and all numbers beside them, no better than the
 // cost says; with half the noise it is.
 func TestEndsAudit(t *testing.T) {
 	const cells = 24

@@ -316,7 +316,7 @@ func normal(spans []Span, cells int) []Span {
 }
 
 // Weighted is a weighted sum of cells of one counter of a release, as a part of a sum over several releases. Cells of
-// one release may stand in several parts where its strategy is Identity, and then each in one.
+// one release may be in several parts where its strategy is Identity, and then each in one.
 type Weighted struct {
 	Spec    Spec
 	Counter int

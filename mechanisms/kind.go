@@ -64,7 +64,7 @@ type Noise struct {
 // Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1. With
 // Values above 0 it adds up different values, of so many, once each, that the rows of a cell have: the placement then
 // says cell and value at once, cell·Values + value, and the Bound is that of a value; that of a count makes it their
-// number. Values are told apart in cells counted once each.
+// number. Values are distinguished in cells counted once each.
 type Sum struct {
 	Bound
 	Noise  Noise // of every observation of this counter
@@ -131,7 +131,7 @@ func Is[K Kind](s Spec) bool {
 	return is
 }
 
-// String writes all of a Spec, where another would be told from it by its text.
+// String writes all of a Spec, where another would be distinguished from it by its text.
 func (s Spec) String() string {
 	return fmt.Sprintf("%d counters of %d cells: %T%+v", s.Counters, s.Cells, s.Kind, s.Kind)
 }

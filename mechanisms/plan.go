@@ -30,7 +30,7 @@ func NewConfidence(p float64) (Confidence, error) {
 // Float returns the probability.
 func (c Confidence) Float() float64 { return c.p }
 
-// Counter is a counter to plan: what one row adds to it, and how much its squared error matters. Weight 0 stands for
+// Counter is a counter to plan: what one row adds to it, and how much its squared error matters. Weight 0 means
 // 1/max(|Low|, |High|)², by which all counters are equally exact for their size. Values is Sum's.
 type Counter struct {
 	Bound

@@ -20,7 +20,7 @@ var (
 	zcdpOne = rho(500_000_000_000)
 )
 
-// published is what to stand beside, from the literature, for D = 64, 256, 1024, 4096 cells, one row a unit,
+// published is what to compare with, from the literature, for D = 64, 256, 1024, 4096 cells, one row a unit,
 // add-remove: the root mean squared error of the best strategy found anywhere, and a bound below which no matrix
 // mechanism goes.
 type published struct {

@@ -208,8 +208,8 @@ func (o *Online) left(s Spec, steps [][]byte, restored bool) (int, error) {
 }
 
 // Answer answers how many rows are in some cells. A question that was asked before gets the same answer; after the end
-// a new one gets the hypothesis's own. An error means that nothing may be told: the session is to be restored from its
-// steps.
+// a new one gets the hypothesis's own. An error means that nothing may be released: the session is to be restored from
+// its steps.
 func (s *Session) Answer(asked Question) (privacy.Released[SessionAnswer], error) {
 	var none privacy.Released[SessionAnswer]
 	if len(asked.Spans) == 0 {

@@ -32,8 +32,8 @@ func cellGroups(counts ...int64) []privacy.Group {
 	return groups
 }
 
-// TestSessionsGoOnFromTheirSteps: hard answers are told again for nothing, a restart takes an update, a session whose
-// updates are gone guesses and says so, and the hypothesis is the same function of the steps in every process.
+// TestSessionsGoOnFromTheirSteps: hard answers are released again for nothing, a restart takes an update, a session
+// whose updates are gone guesses and says so, and the hypothesis is the same function of the steps in every process.
 func TestSessionsGoOnFromTheirSteps(t *testing.T) {
 	for _, rule := range []OnlineRule{MultiplicativeWeights, Median} {
 		s, random := onlineSpec(t, rule, 6, 40_000_000), seeded(31)
@@ -91,7 +91,7 @@ func TestSessionsGoOnFromTheirSteps(t *testing.T) {
 	}
 }
 
-// TestSessionsWithholdWhatIsNotSaved: a hard answer whose step cannot be saved is not told, and neither is another.
+// TestSessionsWithholdWhatIsNotSaved: a hard answer whose step cannot be saved is not released, and neither is another.
 func TestSessionsWithholdWhatIsNotSaved(t *testing.T) {
 	s := onlineSpec(t, MultiplicativeWeights, 6, 90_000_000)
 	failing := errors.New("disk")

@@ -22,7 +22,7 @@ import (
 // true value is, as U is, and independent of Z. For a neighbour whose true value is larger by Δ the same x has [(x −
 // true − Δ)/c] = k − d, where r decides d, between ⌊Δ/c⌋ and ⌈Δ/c⌉, since [·] of two numbers that are Δ/c apart is. So
 // given the residues of all outcomes the release is that of Z moved by whole numbers d_j of at most ⌈|Δ_j|/c⌉ in size:
-// it costs what the claim says by the theorems that stand at Release. Residues that say nothing of the data may be
+// it costs what the claim says by the theorems at Release. Residues that say nothing of the data may be
 // shown beside, for nothing, and what is then shown is the outcome. Levels of one draw share the step: c·Z₂ + U is made
 // of c·Z₁ + U by adding c times what Z₂ is more than Z₁ (levels.go, finest.go), and U stays as it was drawn.
 

@@ -14,7 +14,7 @@
 //	discovery, lookup      the keys of columns whose values nobody declared; what public tables say of cells
 //	bind                   the private rows that a SELECT is about, a file for each construct
 //	formula, aggregate     SQL over counters; what is asked of private rows: GROUP BY and aggregates
-//	outerquery             the cut at the boundary, and what stands above the questions
+//	outerquery             the cut at the boundary, and what is above the questions
 //	choose, workload       access paths, and which is taken; many statements at once
 //
 // Beside them bounds plans what `dpproxy bounds` asks.

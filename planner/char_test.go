@@ -54,8 +54,8 @@ func charContext(t *testing.T) reuse.Context {
 	return testContext(t, testPolicy(t, "name: sex, type: text", "name: sex, type: char(8)"))
 }
 
-// TestParametersBesideChars: a parameter beside a char is told as one, and what it is then loses the blanks at its end,
-// as in PostgreSQL: as a text, 'Male ' was nobody's.
+// TestParametersBesideChars: a parameter beside a char is described as one, and what it is then loses the blanks at its
+// end, as in PostgreSQL: as a text, 'Male ' was nobody's.
 func TestParametersBesideChars(t *testing.T) {
 	c := charContext(t)
 	c.Dataset.Buying.Cells = 0

@@ -194,7 +194,7 @@ func TestTwinCombined(t *testing.T) {
 }
 
 // TestAskedBeforeAmongMany: a count that was bought with the rows around it is found again however many others by the
-// same columns were bought since: its cost is told as it is, nothing, and it is read where the database is away; and
+// same columns were bought since: its cost is shown as it is, nothing, and it is read where the database is away; and
 // where it is less exact than asked for now, it is bought.
 func TestAskedBeforeAmongMany(t *testing.T) {
 	c := testContext(t, testPolicy(t))

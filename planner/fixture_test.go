@@ -16,7 +16,7 @@ import (
 // fixedNow is what now() is in tests.
 var fixedNow = time.Date(2024, 3, 15, 10, 30, 0, 0, time.UTC)
 
-// testPolicy is testdata/policy.yaml with changes, each a text that it has and what stands there instead.
+// testPolicy is testdata/policy.yaml with changes, each a text that it has and what replaces it.
 func testPolicy(t testing.TB, changes ...string) *policy.Policy {
 	t.Helper()
 	data, err := os.ReadFile("testdata/policy.yaml")

@@ -23,23 +23,23 @@ import (
 //
 //	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
 //
-// the average is planned first, at half of what the statement may cost, and the count for a number that stands for it.
+// the average is planned first, at half of what the statement may cost, and the count for a number in its place.
 // Whoever runs the plan buys the average, hands on what was released (Context.Answers), and has the statement planned
 // again.
 //
-// Claim: the statement is as private as two statements, of which an analyst asks the second for what she was told by
-// the first. Proof: she could ask them so. Nothing but the released answer goes from the one to the other: the plan of
-// the first is made without the second, and this one's plan is a function of the text, the policy, the settings, her
+// Claim: the statement is as private as two statements, of which an analyst asks the second for what she was answered
+// by the first. Proof: she could ask them so. Nothing but the released answer goes from the one to the other: the plan
+// of the first is made without the second, and this one's plan is a function of the text, the policy, the settings, her
 // holdings and that answer (Build is pure); each is charged by itself before it runs, and the ledger's filters hold for
 // costs that are chosen by what was released before (mechanisms/accounting). Together they cost at most what the
 // statement may: of k sub-queries over private rows and the statement around them each has a (k+1)-th, whatever was
 // released and whatever she holds, so that asked again all of them are found at the exactness that they were bought at.
 //
-// Limits: before the first is charged, the second's plan stands on a number that is not the one to come. Its cost is
+// Limits: before the first is charged, the second's plan is made for a number that is not the one to come. Its cost is
 // bounded by its part (AddInner); whether it is refused may depend on what is released (x / (SELECT …) where that came
 // to 0), and what the first has cost is then spent.
 
-// maxDepth is how deep such sub-queries may stand in one another.
+// maxDepth is how deep such sub-queries may be nested.
 const maxDepth = 3
 
 // inners are the sub-queries of one statement which are answered first.
@@ -55,7 +55,7 @@ type inners struct {
 	parts   int // that the statement is planned for
 }
 
-// planWithin plans a statement that stands so deep in others.
+// planWithin plans a statement that is nested so deep in others.
 func planWithin(s parse.Statement, values []policy.Value, c reuse.Context, depth int) (*plans.Plan, *refuse.Refusal) {
 	for parts := 1; ; {
 		part := c.Part(parts)
@@ -147,7 +147,7 @@ func answeredFirst(w *plans.Inner) string {
 	return "answered first, for at most " + w.Plan.Cost.String() + ": " + w.Key + ". The rest is planned for what is released of it"
 }
 
-// standing are typed rows that stand for a plan's answer: what its projection makes of a leaf in which each count is
+// standing returns typed rows in place of a plan's answer: what its projection makes of a leaf in which each count is
 // the part of the expected rows that falls on a group, each sum lies near the middle of its bounds, and so does what is
 // chosen among its candidates. Where an engine is needed they are one row of small values. What is divided has as many
 // digits as a released mean has, which lies on no column's grid: for a number on a grid the rest could be cheap to plan
@@ -190,7 +190,7 @@ func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 	return a, nil
 }
 
-// maxStanding bounds the rows that stand for an answer.
+// maxStanding bounds the rows in place of an answer.
 const maxStanding = 4096
 
 // standingRow is a row of a leaf as it may be.
@@ -241,7 +241,7 @@ func standingRow(p *plans.Plan, leaf *plans.Leaf, r int) []policy.Value {
 	return row
 }
 
-// leastStanding is the least count that stands for one: beyond the error below which an average is NULL, for most
+// leastStanding is the least count in place of one: beyond the error below which an average is NULL, for most
 // settings.
 const leastStanding = 1_000_000
 

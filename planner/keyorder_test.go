@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestStarsShowKeys: what * stands for has the keys that catalogs list, in their places, wherever that decides what a
+// TestStarsShowKeys: what * means has the keys that catalogs list, in their places, wherever that decides what a
 // statement means: in the names that an alias gives, in DISTINCT, and in which columns of a UNION lie below one
 // another.
 func TestStarsShowKeys(t *testing.T) {

@@ -164,7 +164,7 @@ func TestMySQLGrouping(t *testing.T) {
 	}
 }
 
-// TestMySQLCollation: what a constant stands for among declared values, and what is refused since collations differ.
+// TestMySQLCollation: what a constant means among declared values, and what is refused since collations differ.
 func TestMySQLCollation(t *testing.T) {
 	p := testPolicy(t)
 	column := p.Datasets[0].Table("", "visits").Column("ward")

@@ -193,7 +193,7 @@ var nestedRefusals map[string][]string
 // placeOf is the function of the project that a fault's stack begins in.
 func placeOf(fault string) string {
 	lines := strings.Split(fault, "\n")
-	at := 0 // a panic that was seen and goes on stands above
+	at := 0 // a panic that was seen and goes on is above
 	for i, line := range lines {
 		if strings.HasPrefix(line, "panic(") {
 			at = i

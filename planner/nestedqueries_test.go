@@ -42,7 +42,7 @@ var nestings = map[string]string{
 	"CASE":               "SELECT CASE WHEN 1 = (%s) THEN 1 ELSE 2 END",
 }
 
-// TestNestedSubqueriesAreWalkedOnce: however queries stand in one another, thirty deep, over catalogs, public rows,
+// TestNestedSubqueriesAreWalkedOnce: however queries are nested, thirty deep, over catalogs, public rows,
 // groups and private rows, planning ends: a query of each level is bound once, not twice, which would be 2^30.
 func TestNestedSubqueriesAreWalkedOnce(t *testing.T) {
 	c := testContext(t, testPolicy(t))
@@ -83,7 +83,7 @@ func TestNestedSubqueriesAreWalkedOnce(t *testing.T) {
 	}
 }
 
-// TestTablesInOneAnother: derived tables that stand in one another, or are named twice on each level, are planned in
+// TestTablesInOneAnother: derived tables that are nested, or are named twice on each level, are planned in
 // memory that grows with their number, or refused by counted work: what is in 2^d places is neither gone through nor
 // written 2^d times.
 func TestTablesInOneAnother(t *testing.T) {

@@ -468,7 +468,7 @@ func randomCells(r *rand.Rand, m *plans.Measure, n int) (list [][]int32) {
 	return list
 }
 
-// TestPiecesCombine: what is held by pieces of domains of any size stands in sums and differences, as what is held by
+// TestPiecesCombine: what is held by pieces of domains of any size is used in sums and differences, as what is held by
 // cells.
 func TestPiecesCombine(t *testing.T) {
 	r := rand.New(rand.NewSource(52))

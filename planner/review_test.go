@@ -83,7 +83,7 @@ func TestEitherAsksAgainInItsUnit(t *testing.T) {
 	}
 }
 
-// TestNoLeafOverMadeUpRows: privacy rule 15. What stands for private rows in a SELECT of them, made-up rows or none at
+// TestNoLeafOverMadeUpRows: privacy rule 15. What replaces private rows in a SELECT of them, made-up rows or none at
 // all, is nothing that a count is computed from: it would be paid for, and an answer to another question.
 func TestNoLeafOverMadeUpRows(t *testing.T) {
 	p := instancePolicy(t, "{kind: synthetic, name: y, columns: [{column: income, step: 10000}, sex, active], epsilon: 1, rows: 10}")
@@ -129,8 +129,8 @@ func TestChargeOfInner(t *testing.T) {
 	}
 }
 
-// TestArraysThatAreNull: a comparison with an array that is NULL is NULL, whatever the operator and whatever stands
-// around it, and not one with an array without elements.
+// TestArraysThatAreNull: a comparison with an array that is NULL is NULL, whatever the operator and whatever is around
+// it, and not one with an array without elements.
 func TestArraysThatAreNull(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	c.Settings.Epsilon = epsilon(t, "0.5")

@@ -124,7 +124,7 @@ func TestOnlineReleasesBoughtMeanwhile(t *testing.T) {
 }
 
 // TestOnlineReleasesThatAHistogramBeats are drawn as one, for the same cost, unless the policy insists; both figures
-// are told.
+// are shown.
 func TestOnlineReleasesThatAHistogramBeats(t *testing.T) {
 	const q = "SELECT count(*) FROM people WHERE income < 50000"
 	c := testContext(t, instancePolicy(t, strings.Replace(onlineText, ", insist: true", "", 1)))

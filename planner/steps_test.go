@@ -38,7 +38,7 @@ func TestStepChoices(t *testing.T) {
 }
 
 // TestBucketsBeginWithSteps: of a column whose steps of an hour begin at half past, a key of hours would count half of
-// each hour in the one before, by whatever type it is told; one of half hours begins with each step.
+// each hour in the one before, in whatever type it is given; one of half hours begins with each step.
 func TestBucketsBeginWithSteps(t *testing.T) {
 	c := testContext(t, testPolicy(t, `{min: "2024-01-01 00:00:00Z"`, `{min: "2024-01-01 00:30:00Z"`))
 	for key, answered := range map[string]bool{

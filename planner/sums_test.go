@@ -86,7 +86,7 @@ func checkOff(t *testing.T, plan *plans.Plan) {
 	}
 }
 
-// TestConstantSums: a sum of a constant asks for a count, has a count's sensitivity and cost, and is told with the
+// TestConstantSums: a sum of a constant asks for a count, has a count's sensitivity and cost, and is shown with the
 // constant's error; its column is the count times the constant.
 func TestConstantSums(t *testing.T) {
 	c := testContext(t, testPolicy(t))
@@ -257,8 +257,8 @@ func TestNotesOnce(t *testing.T) {
 	}
 }
 
-// TestSumsSayTheirUnit: what is added up is told apart from what is counted, in notices and in EXPLAIN, products among
-// it.
+// TestSumsSayTheirUnit: what is added up is distinguished from what is counted, in notices and in EXPLAIN, products
+// among it.
 func TestSumsSayTheirUnit(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for _, call := range []string{"avg(income)", "stddev(age)", "corr(age, income)", "covar_pop(age, kids)", "regr_slope(income, age)", "avg(2 * age + kids)"} {

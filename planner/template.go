@@ -30,7 +30,7 @@ import (
 // and how far their sum may be off. A Template is a plan with those left out.
 //
 // Claim: where Plan returns a plan, Build would return the same, given the context that the template's own plan was
-// built in. Why: (1) each parameter of the statement stands once, as an end of the range of one column, at an edge
+// built in. Why: (1) each parameter of the statement is there once, as an end of the range of one column, at an edge
 // between two of its cells, so Build's reading of the condition is InCells of that range: for a range within the inner
 // cells that has the three pieces below, within and above, whatever its ends. The template's own plan is compared with
 // that. (2) What is held over the table is one release, read alone (Views.Extent), so no other path is looked at
@@ -40,7 +40,7 @@ import (
 // text, the policy, the settings and what is held, which whoever keeps a template compares (proxy/pipeline/compile.go).
 // TestTemplatesArePlans holds it against Build, and FuzzTemplates.
 //
-// A lifted number is one that the grammar read as a whole number of 32 bits and that stands in the text as its digits;
+// A lifted number is one that the grammar read as a whole number of 32 bits and that is in the text as its digits;
 // where it is compared with an integer column Build takes it for what a parameter of that value is, and the rest of two
 // texts that differ in such numbers alone is the same byte by byte.
 //
@@ -57,7 +57,7 @@ type Template struct {
 	most   float64 // the variance above which a count may be more exact
 }
 
-// unnumbered is a leaf's own text without the numbers of its statement; false means they do not stand in it as in the
+// unnumbered is a leaf's own text without the numbers of its statement; false means they are not in it as in the
 // statement.
 func unnumbered(sql string, l *parse.Lifted) (string, bool) {
 	if !l.Numbers() {
@@ -268,7 +268,7 @@ func (r *rangeEnds) read(n *pg.Node, column []string) bool {
 	return false
 }
 
-// end takes in one end, a parameter that stands nowhere else.
+// end takes in one end, a parameter that is nowhere else.
 func (r *rangeEnds) end(op string, n *pg.Node) bool {
 	at, ok := r.lifted.Of(n)
 	if !ok || at == r.low || at == r.high {

@@ -281,7 +281,7 @@ func FuzzTemplates(f *testing.F) {
 }
 
 // TestTemplatesOfNumbers: texts that differ in numbers alone have one template, which makes of each what Build makes of
-// it; a number that is written otherwise, or stands elsewhere, is a part of the text.
+// it; a number that is written otherwise, or is elsewhere, is a part of the text.
 func TestTemplatesOfNumbers(t *testing.T) {
 	r := rand.New(rand.NewSource(107))
 	c, none := oneHeld(t, "age"), []policy.Value{}

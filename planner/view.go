@@ -20,7 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// CheckViews checks the SELECTs in a policy that stand in the place of sources. Its error is policy.Problems.
+// CheckViews checks the SELECTs in a policy that are in the place of sources. Its error is policy.Problems.
 func CheckViews(p *policy.Policy) error {
 	var problems policy.Problems
 	readers := map[string]*policy.Table{}
@@ -93,7 +93,7 @@ func embedded(p *policy.Policy) bool { return strings.HasPrefix(p.Backend.URL, "
 
 // ViewSources lists the relations that a trusted SELECT reads.
 func ViewSources(p *policy.Policy, t *policy.Table) []policy.Source {
-	sources, _ := viewSources(p, t) // a refusal has been told when the policy was checked
+	sources, _ := viewSources(p, t) // a refusal was reported when the policy was checked
 	return sources
 }
 

@@ -115,7 +115,7 @@ var wideMoments = []string{
 	"SELECT date_trunc('week', %[1]s), count(*) FROM orders GROUP BY 1",
 }
 
-// releasedOf stand for R and S.
+// releasedOf are what R and S become.
 var releasedOf = []string{"avg(%s)", "stddev(%s)", "avg(%s) * 1.1", "round(avg(%s), 2)", "sum(%s) / count(*)"}
 
 var wordX = regexp.MustCompile(`\bx\b`)

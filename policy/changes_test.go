@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestChanges: each line of a policy that is changed is told, in the words of who wrote it, and nothing else is; what
-// is secret is not.
+// TestChanges: each line of a policy that is changed is reported, in the words of who wrote it, and nothing else is;
+// what is secret is not.
 func TestChanges(t *testing.T) {
 	data, err := os.ReadFile("testdata/base.yaml")
 	if err != nil {
@@ -69,7 +69,7 @@ var changeCases = []struct {
 	{"source: public.visits", "source: other.visits", []string{"tables_changed census.visits: source: public.visits to other.visits"}},
 	{"neighbors: add-remove", "neighbors: replace-one\n    units: 1000", []string{"datasets_changed census: neighbors: add-remove to replace-one", "datasets_changed census: public number of units: 0 to 1000"}},
 	{"5432/prod", "5432/other", []string{"restart backend"}},
-	{"dpproxy@127.0.0.1:5432", "dpproxy:guess@127.0.0.1:5432", nil}, // nothing tells whether it is the password
+	{"dpproxy@127.0.0.1:5432", "dpproxy:guess@127.0.0.1:5432", nil}, // nothing shows whether it is the password
 	{"type: boolean}", "type: boolean}\n          - {name: paid, type: integer, domain: private}", []string{"columns_added census.people.paid: integer; its bounds are not known yet, and nothing is answered over it"}},
 	{"type: boolean}", "type: boolean}\n          - {name: note, type: text, domain: any, nulls: exclude}", []string{"columns_added census.people.note: text; any text, never shown; conditions on it are answered; NULL: left out"}},
 	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6432\n  spans: true", []string{"restart spans"}},

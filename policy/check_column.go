@@ -444,7 +444,7 @@ type Found struct {
 
 // With returns the table as a statement sees it that knows some values of its open columns, and asks things of its
 // texts: the readings, in the order of their names, come behind its columns. Releases that the policy declares are over
-// the table as it stands, and not of it.
+// the table as it is, and not of it.
 func (t *Table) With(found map[*Column]Found, readings ...*Column) *Table {
 	own := *t
 	own.Opened, own.Releases, own.Columns, own.Keys = true, nil, make([]*Column, len(t.Columns)), make([]*Column, len(t.Keys))

@@ -78,7 +78,7 @@ func (c *checker) onePath(d *Dataset) {
 	for _, l := range c.twice {
 		a, b := l.before, l.table
 		if b.Dataset != d || d.Unit.Row || a.UnitColumn == "" && a.Via == nil || b.UnitColumn == "" && b.Via == nil {
-			continue // a path that is missing has been told
+			continue // a path that is missing has been reported
 		}
 		if c.samePath(a, b) {
 			continue

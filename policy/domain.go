@@ -281,7 +281,7 @@ const MaxCells = 1 << 20
 // two ends and its step, so that its size costs nothing where nothing goes over its cells (docs/adr/0052).
 const MaxDomain = 1 << 30
 
-// OtherValue is the text value that stands for every value outside an enumerated text domain under `outside: other`.
+// OtherValue is the text value that replaces every value outside an enumerated text domain under `outside: other`.
 const OtherValue = "other"
 
 // Domain is the finite, public set of cells that a column's values fall into. Each raw value is first normalised by the

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A member's budget is her group's; "*" stands for each group that has none of its own; her own settings come first.
+// A member's budget is her group's; "*" means each group that has none of its own; her own settings come first.
 func TestGroups(t *testing.T) {
 	text := strings.NewReplacer("datasets:\n", "groups:\n  - {name: team, members: [alice, dba], settings: {epsilon: 0.05, confidence: 0.9}}\ndatasets:\n",
 		"      alice: {", "      team: {", "admin: true", "admin: true\n    settings: {epsilon: 0.2}").Replace(base(t))

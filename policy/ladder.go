@@ -30,7 +30,7 @@ var rungs = []int64{10, 15, 20, 30, 40, 50, 60, 80}
 const (
 	ladderTop    = 18
 	ladderBottom = -6
-	looseDigits  = 9 // after the point, by which values of numeric without a scale are told apart
+	looseDigits  = 9 // after the point, which distinguish values of numeric without a scale
 )
 
 // NewLadder makes the domain of a column without bounds. Values beyond its ends are those of its first and last cells,

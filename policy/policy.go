@@ -45,7 +45,7 @@ type Server struct {
 	Spans     bool // of the stages of statements are sent to a collector
 }
 
-// Timing is the grid on which leaves what a question brings: steps since it came, 0 for none.
+// Timing is the grid on which the replies to a question leave: steps since it came, 0 for none.
 type Timing struct {
 	Grid  time.Duration
 	Fresh time.Duration // of the results of queries on private rows; at least Grid
@@ -84,7 +84,7 @@ type LDAP struct {
 	CA   string // file, absolute; empty means the system's
 }
 
-// UserMark stands for a user's identity in LDAP.Bind.
+// UserMark is the place of a user's identity in LDAP.Bind.
 const UserMark = "{user}"
 
 // OIDC is a provider of tokens.

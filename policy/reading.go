@@ -144,7 +144,7 @@ func (r Reading) Cuts() bool {
 	return true
 }
 
-// Wildcard stands in a pattern's runes for any number of characters, AnyOne for one.
+// Wildcard in a pattern's runes is any number of characters, AnyOne is one.
 const (
 	Wildcard rune = -1
 	AnyOne   rune = -2

@@ -2,7 +2,7 @@ package policy
 
 import "testing"
 
-// TestCuts: a reading that depends on the whole of a text is told from one that depends on its beginning.
+// TestCuts: a reading that depends on the whole of a text is distinguished from one that depends on its beginning.
 func TestCuts(t *testing.T) {
 	like := func(pattern string) Reading { return Reading{{Word: Like, Text: pattern}} }
 	for _, c := range []struct {

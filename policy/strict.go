@@ -169,7 +169,7 @@ func (s strict) scalar(n *yaml.Node, rule *jsonschema.Schema, where string) {
 	s.found.add(n, fmt.Sprintf("%s is %.40q, must be %s", where, n.Value, either(names)))
 }
 
-// fits reports whether a scalar that YAML resolves to tag may stand where the schema wants that type.
+// fits reports whether a scalar that YAML resolves to tag may be where the schema wants that type.
 func fits(tag, want string) bool {
 	switch want {
 	case "boolean":

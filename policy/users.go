@@ -121,7 +121,7 @@ func withUser(data []byte, root *yaml.Node, u userLine) ([]byte, error) {
 	return rewritten(root, nil, u)
 }
 
-// begun writes the first user of a list that stands there as [].
+// begun writes the first user of a list that is written as [].
 func begun(data []byte, users *yaml.Node, u userLine) ([]byte, bool) {
 	lines := strings.SplitAfter(string(data), "\n")
 	if users.Kind != yaml.SequenceNode || len(users.Content) > 0 {
@@ -135,7 +135,7 @@ func begun(data []byte, users *yaml.Node, u userLine) ([]byte, bool) {
 	return []byte(strings.Join(lines, "")), true
 }
 
-// inPlace exchanges the text of a scalar on its own line; a verifier needs no escapes, so its text is as it stands.
+// inPlace exchanges the text of a scalar on its own line; a verifier needs no escapes, so its text is as it is.
 func inPlace(data []byte, scalar *yaml.Node, text string) ([]byte, bool) {
 	lines := strings.SplitAfter(string(data), "\n")
 	if scalar.Kind != yaml.ScalarNode || scalar.Value == "" || scalar.Line > len(lines) {

@@ -309,7 +309,7 @@ func (p *Policy) budgetWarnings(d *Dataset, say func(string, ...any)) {
 	}
 }
 
-// others is the number of users and groups that "*" stands for.
+// others returns the number of users and groups that "*" means.
 func (p *Policy) others(d *Dataset) int64 {
 	n := int64(0)
 	for _, u := range p.Users {

@@ -88,7 +88,7 @@ func TestFollowsWhateverTheFileIs(t *testing.T) {
 	}
 }
 
-// TestWatchAPipe: what is no file in the policy's place is told, and is no reason not to read what comes after it.
+// TestWatchAPipe: what is no file in the policy's place is reported, and is no reason not to read what comes after it.
 func TestWatchAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	put(t, path, withCap(t, "20"))

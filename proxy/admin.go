@@ -242,7 +242,7 @@ func newAdmin(m *Metrics, health Health, draining func() bool, anyHost bool) *ad
 	return &admin{&http.Server{Handler: named, ReadTimeout: adminTimeout, WriteTimeout: adminTimeout, MaxHeaderBytes: 1 << 14}}
 }
 
-// say writes "ok", or what is wrong. What is wrong aside stands below either.
+// say writes "ok", or what is wrong. What is wrong aside is listed below either.
 func say(out http.ResponseWriter, draining bool, parts []Part) {
 	var wrong, aside []string
 	if draining {

@@ -218,11 +218,11 @@ func (c *replies) cutShort(ctx context.Context) error {
 	return interrupted(ctx)
 }
 
-// What a message brings (rows, refusals, errors, the ends of waits) leaves on a public grid: a multiple of the policy's
-// step since the message came. Two answers whose work ends in the same step cannot be told apart by their time; what
-// still shows is in which step it ended. So each query's result is taken at a public moment too, before anything is
-// drawn from it (backend.Backend.Execute): with a step above the owner's deadline, all that follows, however long it
-// takes, begins at a time in which the rows have no part (ADRs 36 and 45).
+// The replies to a message (rows, refusals, errors, the ends of waits) leave on a public grid: a multiple of the
+// policy's step since the message came. Two answers whose work ends in the same step cannot be distinguished by their
+// time; what still shows is in which step it ended. So each query's result is taken at a public moment too, before
+// anything is drawn from it (backend.Backend.Execute): with a step above the owner's deadline, all that follows,
+// however long it takes, begins at a time in which the rows have no part (ADRs 36 and 45).
 //
 // The client's own limits fall on the grid as well. A cancel request or a statement_timeout would else ask at any
 // moment whether the work has ended, and so read the time that the grid hides.

@@ -141,7 +141,7 @@ type cursorStep struct {
 
 func (s cursorStep) rows() int { return s.high - s.low }
 
-// step finds what a FETCH passes from where the portal stands, and reports whether the cursor may go there.
+// step finds what a FETCH passes from where the portal is, and reports whether the cursor may go there.
 func (p *portal) step(f *parse.Fetch) (cursorStep, bool) {
 	total := len(p.result.Rows.Value().Data)
 	n := f.Count
@@ -165,7 +165,7 @@ func (p *portal) step(f *parse.Fetch) (cursorStep, bool) {
 	return p.walk(n, total)
 }
 
-// walk passes so many rows forward, or backward where n is negative; none is the row that it stands on once more.
+// walk passes so many rows forward, or backward where n is negative; none is its present row once more.
 func (p *portal) walk(n int64, total int) (cursorStep, bool) {
 	on := p.at > 0 && p.at <= total
 	switch {
@@ -181,7 +181,7 @@ func (p *portal) walk(n int64, total int) (cursorStep, bool) {
 		}
 		return cursorStep{low: from, high: from + int(n), to: from + int(n)}, true
 	}
-	last := max(p.at-1, 0) // rows before the one it stands on
+	last := max(p.at-1, 0) // rows before the one it is on
 	if n < -int64(last) {
 		return cursorStep{high: last, back: true}, !p.forward
 	}

@@ -192,7 +192,7 @@ func optionTexts(random *rand.Rand) (list []string) {
 	return list
 }
 
-// TestOptionsAtStartup is threat T55: whatever stands in the start-up packet is answered at once, by a session or by
+// TestOptionsAtStartup is threat T55: whatever is in the start-up packet is answered at once, by a session or by
 // one error.
 func TestOptionsAtStartup(t *testing.T) {
 	const seed = 55

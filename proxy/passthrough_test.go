@@ -25,7 +25,7 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// passThrough answers every statement by sending it, as it stands, to a PostgreSQL server, one connection for each
+// passThrough answers every statement by sending it, as it is, to a PostgreSQL server, one connection for each
 // session. It shows the protocol of a session under programs that nobody here wrote; of privacy or SQL it shows
 // nothing. It is a Pipeline of tests only, and runs only in a session that overlayFor changed.
 type passThrough struct {

@@ -29,12 +29,12 @@ type portal struct {
 	params  []policy.Value
 	formats []int16
 	columns []sandbox.Column // as Bind found them
-	shown   bool             // Describe has told them
+	shown   bool             // Describe has shown them
 	run     bool
 	result  pipeline.Result
 	names   encoding.ObjectNames
 	kept    int64 // bytes that its parameters and rows count for
-	at      int   // the row it stands on, from 1; 0 means before the first, one more than there are: behind the last
+	at      int   // the row it is on, from 1; 0 means before the first, one more than there are: behind the last
 
 	binary  bool // FETCH brings its rows in binary
 	forward bool // NO SCROLL, as all that Bind opens
@@ -44,7 +44,7 @@ type portal struct {
 	under   *pipeline.Session // of DECLARE: what it was computed under, until FETCH has said that the settings are others since
 }
 
-// bind answers Bind: it reads the parameters that a client sends, by the types that it was told, and opens a portal
+// bind answers Bind: it reads the parameters that a client sends, by the types that it was sent, and opens a portal
 // with them.
 func (c *session) bind(m *pgproto3.Bind) error {
 	stmt := c.statements[m.PreparedStatement]
@@ -66,7 +66,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 	}
 	if f := encoding.CheckFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
 		if stmt.shown != nil && len(*stmt.shown) != len(stmt.columns) && encoding.CheckFormats(m.ResultFormatCodes, len(*stmt.shown), "", "%d") == nil {
-			return staleStatement("result type") // they are of the columns that the client was told
+			return staleStatement("result type") // they are of the columns that the client was sent
 		}
 		return f
 	}

@@ -30,7 +30,7 @@ type prepared struct {
 	params  []policy.Type
 	told    []policy.Type     // the same, as Describe found them: unknown where nothing tells
 	columns []sandbox.Column  // nil: no rows
-	shown   *[]sandbox.Column // as a Describe of it, or of a portal of it, told them last; nil means none has
+	shown   *[]sandbox.Column // as a Describe of it, or of a portal of it, replied last; nil means none has
 	kept    int64             // bytes that its text and tree count for
 	policy  *policy.Policy    // params and columns hold under this policy
 	epoch   uint64            // and these settings
@@ -139,7 +139,7 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	return nil
 }
 
-// namedColumns are the columns of a cursor or prepared statement as it stands now; nil where there is none of that
+// namedColumns are the columns of a cursor or prepared statement as it is now; nil where there is none of that
 // name, which its execution will say.
 func (c *objects) namedColumns(k *command) []sandbox.Column {
 	if k.Kind == parse.KindExecute {
@@ -204,7 +204,7 @@ func (c *session) holds(stmt *prepared) (bool, error) {
 	return stmt.policy == c.policy && stmt.epoch == c.settings.Epoch(), nil
 }
 
-// inferAgain finds the types again. A client that was told of other parameters would send values of the wrong ones.
+// inferAgain finds the types again. A client that was sent other parameters would send values of the wrong ones.
 func (c *session) inferAgain(ctx context.Context, stmt *prepared) error {
 	if err := c.readAgain(stmt); err != nil {
 		return err
@@ -244,7 +244,7 @@ func (c *session) readAgain(stmt *prepared) error {
 	return nil
 }
 
-// What clients are told of parameters and columns, before any rows: ParameterDescription, RowDescription and NoData.
+// What clients are sent of parameters and columns, before any rows: ParameterDescription, RowDescription and NoData.
 
 // describe answers Describe, of a statement (its parameters and columns) or a portal (its columns).
 func (c *session) describe(m *pgproto3.Describe) error {
@@ -283,7 +283,7 @@ func (c *session) describe(m *pgproto3.Describe) error {
 	return nil
 }
 
-// show notes what a client was told of the columns. Some (asyncpg, pgjdbc) ask once and read the rows of all later
+// show notes what a client was sent of the columns. Some (asyncpg, pgjdbc) ask once and read the rows of all later
 // portals by it.
 func (s *prepared) show(columns []sandbox.Column) { s.shown = &columns }
 
@@ -295,7 +295,7 @@ func (c *replies) describeColumns(columns []sandbox.Column, formats []int16) {
 	c.describeRows(columns, formats)
 }
 
-// description is what the last columns that were told need on the wire: a client asks for rows of the same columns
+// description is what the last columns that were sent need on the wire: a client asks for rows of the same columns
 // again and again.
 type description struct {
 	columns []sandbox.Column

@@ -12,7 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// TestRowsAreOfTheColumnsThatWereTold: a client that was told a statement's columns once, and reads the rows of all its
+// TestRowsAreOfTheColumnsThatWereTold: a client that was sent a statement's columns once, and reads the rows of all its
 // portals by them (asyncpg, pgjdbc), gets none of other columns: with dp.error_columns on it would take n_low for the
 // sum. It gets the error by which it prepares again, and nothing is asked for it.
 func TestRowsAreOfTheColumnsThatWereTold(t *testing.T) {
@@ -36,7 +36,7 @@ func TestRowsAreOfTheColumnsThatWereTold(t *testing.T) {
 		many("E(0A000) Z(I)", bindFormats(1, 1), execute("", 0), syncs),
 		many("E(08P01) Z(I)", bindFormats(1, 1, 1), execute("", 0), syncs),
 		many("2 T4 D C(SELECT 1) Z(I)", bind("", "s"), describing('P', ""), execute("", 0), syncs),
-		many("2 D C(SELECT 1) Z(I)", bind("", "s"), execute("", 0), syncs), // as the portal before it was told
+		many("2 D C(SELECT 1) Z(I)", bind("", "s"), execute("", 0), syncs), // as the portal before it was described
 		one(query("set dp.error_columns = off"), "C(SET) Z(I)"),
 		many("2 E(0A000) Z(I)", bind("", "s"), execute("", 0), syncs),
 		many("t[] T2 2 D C(SELECT 1) Z(I)", describing('S', "s"), bind("", "s"), execute("", 0), syncs),

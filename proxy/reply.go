@@ -15,7 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
-// What a client is told: answers and errors in her charset, the variables that she follows, and that the next query may
+// What a client is sent: answers and errors in her charset, the variables that she follows, and that the next query may
 // come.
 
 // replies is the connection as replies are written to it: the client's settings, what was sent last, and what is used
@@ -34,7 +34,7 @@ type replies struct {
 	buffer    []byte
 }
 
-// manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen
+// manner is what the settings in force say of how a client waits and is sent things. A message asks for it a dozen
 // times.
 type manner struct {
 	epoch       uint64 // of the settings; 0 means none yet
@@ -161,7 +161,7 @@ func errorResponse(f *pgerror.Failure, severity string) *pgproto3.ErrorResponse 
 	}
 }
 
-// staleStatement says that a prepared statement no longer fits what the client was told of it. Drivers know this error
+// staleStatement says that a prepared statement no longer fits what the client was sent of it. Drivers know this error
 // by the routine of PostgreSQL that raises it (asyncpg, pgjdbc), and prepare again by themselves.
 func staleStatement(what string) *pgerror.Failure {
 	f := pgerror.New("0A000", "cached plan must not change "+what).WithHint("Prepare the statement again.")

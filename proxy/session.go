@@ -149,7 +149,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	return nil, pgerror.New("08P01", "malformed message").Fatal()
 }
 
-// answering begins the grid of what a message brings, with the first message after ReadyForQuery. Sync and Flush bring
+// answering begins the grid of a message's replies, with the first message after ReadyForQuery. Sync and Flush bring
 // nothing of their own: what they send has waited already where rows were read for it.
 func (c *objects) answering(msg pgproto3.FrontendMessage) {
 	if c.pace != nil {

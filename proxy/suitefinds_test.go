@@ -93,8 +93,7 @@ func TestBinaryParametersRefused(t *testing.T) {
 	})
 }
 
-// TestIntervalStyleOfSession: a value is written in the style that the session set, and the client is told of the
-// style.
+// TestIntervalStyleOfSession: a value is written in the style that the session set, and the client is sent the style.
 func TestIntervalStyleOfSession(t *testing.T) {
 	b := start(t)
 	b.pipeline.fixtures["select i"] = fixture{columns: []sandbox.Column{column("i", policy.IntervalT)}, rows: [][]policy.Value{{policy.Interval{Days: 2}}}}

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// TestHoldWaitsForTheGrid: what a message brings leaves no earlier than the next point of its grid, later bytes of the
-// same answer go at once, and without a grid there is no wait.
+// TestHoldWaitsForTheGrid: the replies to a message leave no earlier than the next point of its grid, later bytes of
+// the same answer go at once, and without a grid there is no wait.
 func TestHoldWaitsForTheGrid(t *testing.T) {
 	const grid = 20 * time.Millisecond
 	for _, worked := range []time.Duration{0, 7 * time.Millisecond, 19 * time.Millisecond, 61 * time.Millisecond} {

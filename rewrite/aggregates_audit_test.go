@@ -17,7 +17,7 @@ import (
 var aggregateForms = []string{"AGG(*)", "AGG()", "AGG(minutes)", "AGG(minutes > 3)", "AGG(ward)", "AGG(cost)", "AGG(day)", "AGG(minutes, room)", "AGG(ward, ',')",
 	"AGG() WITHIN GROUP (ORDER BY minutes)", "AGG(0.5) WITHIN GROUP (ORDER BY minutes)", "AGG(3) WITHIN GROUP (ORDER BY minutes)"}
 
-// TestAuditHoldsEveryAggregate: each aggregate of PostgreSQL's own catalog that is answered over private rows stands in
+// TestAuditHoldsEveryAggregate: each aggregate of PostgreSQL's own catalog that is answered over private rows is in
 // a statement of the neighbour tests; so does each word that joins, bounds or chooses rows. What is planned but not
 // audited would be found here, as the test's own example is.
 func TestAuditHoldsEveryAggregate(t *testing.T) {

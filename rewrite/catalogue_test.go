@@ -237,7 +237,7 @@ func duckParts(t *testing.T, db *sql.DB, text string) []string {
 	return slices.Sorted(maps.Keys(parts))
 }
 
-// duckTree is what DuckDB's parser makes of a query, without where in the text its parts stand.
+// duckTree is what DuckDB's parser makes of a query, without where in the text its parts are.
 func duckTree(t *testing.T, db *sql.DB, text string) any {
 	t.Helper()
 	var answer string

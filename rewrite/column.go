@@ -192,7 +192,7 @@ func (w *columns) normalisedEnum(c *policy.Column) string {
 // Claim. Each part fails for no text, and is one and the same function on every engine: of the characters of the text,
 // which are code points, and not of a collation or of a locale. Proof. Texts are cut to as many characters everywhere
 // (policy.MaxTextLength), by the collation "C", in which equality is that of bytes, and which explicit collation all
-// functions of it inherit. left, right, substr and split_part take what stands at places that are constants from 0 or 1
+// functions of it inherit. left, right, substr and split_part take what is at places that are constants from 0 or 1
 // on; rtrim and ltrim are given the space that they take away; letters are changed by translate, of A to Z alone,
 // because lower and upper go by the server's locale. A pattern is read here, and written anew for each engine: by LIKE
 // where that reads it so, else as a regular expression of literals, `.` and `.*`, which the engine matches in time
@@ -202,8 +202,8 @@ func (w *columns) normalisedEnum(c *policy.Column) string {
 // left after any other; and what follows the last wildcard is compared at the text's end alone. Work: constants have at
 // most MostPattern characters, so that one text takes at most MostTextLength times MostPattern steps, on PostgreSQL
 // because a wildcard that runs out of text gives up for all wildcards before it, on DuckDB because parts between
-// wildcards are looked for one after the other, as on Spark. Limits. No constant of a statement stands in PostgreSQL's
-// SQL: texts travel as arguments. In DuckDB's they stand as dialect/duckdb.go proves.
+// wildcards are looked for one after the other, as on Spark. Limits. No constant of a statement is in PostgreSQL's SQL:
+// texts travel as arguments. In DuckDB's they are as dialect/duckdb.go proves.
 
 // reading writes what a column says of the text beside it.
 func (w *columns) reading(c *policy.Column) string {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAuditFoundKeys plays the guessing game against what finds keys, in both engines: eight keys of about as many
-// units as are needed to be shown, and one unit more that has all of them. The guesser is told by how much the numbers
+// units as are needed to be shown, and one unit more that has all of them. The guesser is given by how much the numbers
 // that are shown of the keys are nearer to the one database's than to the other's. Bounded by rows and by groups nobody
 // does better than is paid, (ε, δ); with bounding switched off, with sensitivity halved and with half of the noise the
 // releases are caught. A sound release is accused with a probability of at most 1e-7, all four with 4e-7.

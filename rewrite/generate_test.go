@@ -118,8 +118,8 @@ func extremes(c *policy.Column) []policy.Value {
 	return append(ends, endless(1), endless(-1), d.Max.(policy.Timestamptz)+1, d.Min.(policy.Timestamptz)-1)
 }
 
-// sqlValue writes a raw value for either database. DuckDB's decimals have no NaN and no infinity: NULL stands for NaN,
-// and a number beyond every domain for an infinity.
+// sqlValue writes a raw value for either database. DuckDB's decimals have no NaN and no infinity: NULL is in place of
+// NaN, and a number beyond every domain for an infinity.
 func sqlValue(c *policy.Column, v policy.Value, duck bool) string {
 	if f, ok := v.(float64); ok && c.Type == policy.NumericType && duck {
 		switch {

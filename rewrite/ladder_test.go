@@ -60,7 +60,7 @@ func TestLaddersLieInGosCells(t *testing.T) {
 	}
 	for i := range rows {
 		rows[i].unit = int64(i)
-		for at, v := range rows[i].raw { // what stands for an infinity in DuckDB is beyond other domains, and not beyond a ladder
+		for at, v := range rows[i].raw { // what is an infinity's place in DuckDB is beyond other domains, and not beyond a ladder
 			if f, ok := v.(float64); ok && math.IsInf(f, 0) && people.Columns[at].Type == policy.NumericType {
 				rows[i].raw[at] = beyond{"'Infinity'", "'99999999999999999999999999999.999999999'", 1}
 				if f < 0 {

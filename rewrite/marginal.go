@@ -25,7 +25,7 @@ import (
 //	SELECT count(*), sum(minutes) FROM visits WHERE minutes > 20, at most 10 rows of a person:
 //	SELECT sum(s.n), sum(s.n2 * s.n) FROM (SELECT t."2:minutes" AS n2, t.n AS n FROM "visits@1f…#1+2" AS t WHERE t.r <= 10) AS s WHERE s.n2 >= 21
 //
-// Claim. A measure has the same answer over a marginal as over the rows. Proof. A row of the marginal stands for n rows
+// Claim. A measure has the same answer over a marginal as over the rows. Proof. A row of the marginal counts for n rows
 // that have one rank and, of each column that the measure reads, values of which everything that it asks of them is the
 // same: the bound, conditions, cells and pieces, and what a row adds to a sum, which are functions of these alone. So a
 // number of rows is the sum of n, and a sum of what rows add that of n times what one adds. Of a column that has many
@@ -52,7 +52,7 @@ const (
 // part is a column of a marginal.
 type part struct {
 	column *policy.Column
-	cells  bool // one value of a cell stands for all of them
+	cells  bool // one value of a cell represents all of them
 	size   int  // how many values there are, NULL among them
 }
 
@@ -247,7 +247,7 @@ func (w *writer) countOf(n, filter string) string {
 	return w.cast("COALESCE("+w.summed(n, 0)+filter+", 0)", "int8")
 }
 
-// timesRows is what a row adds up to n of, a whole number or a decimal, for all rows that it stands for.
+// timesRows is what a row adds up to n of, a whole number or a decimal, for all rows that it counts for.
 func (w *writer) timesRows(n string, decimal bool) string {
 	switch {
 	case w.marginal == nil:

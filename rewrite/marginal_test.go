@@ -17,7 +17,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// fewSpecs are columns whose values are few enough to be told apart one by one, which peopleSpecs lack.
+// fewSpecs are columns whose values are few enough to be distinguished one by one, which peopleSpecs lack.
 var fewSpecs = []spec{
 	{name: "tip", kind: "numeric(5,2)", min: "-2", max: "20", step: "0.25", nulls: cell, outside: other},
 	{name: "dose", kind: "numeric(4,0)", min: "0", max: "500", step: "20", nulls: cell, outside: clamp},
@@ -179,7 +179,7 @@ func TestWhichMarginalIsRead(t *testing.T) {
 		{p, "SELECT count(*) FROM visits WHERE fee > 50", rows},   // inside a step
 		{p, "SELECT sum(fee) FROM visits", rows},                  // of which a cell says too little
 		{p, "SELECT avg(weight) FROM visits", rows},               // the same
-		{p, "SELECT count(*) FROM visits WHERE weight < 70", "5"}, // whose steps are told apart
+		{p, "SELECT count(*) FROM visits WHERE weight < 70", "5"}, // whose steps are distinguished
 		{p, "SELECT ward, count(*) FROM visits WHERE fee >= 50 GROUP BY ward", rows},
 		{p, "SELECT date_trunc('month', at), count(*) FROM visits GROUP BY 1", "3"},
 		{p, "SELECT count(*) FROM visits WHERE total >= 100", rows}, // of ten million cells
@@ -233,7 +233,7 @@ func TestMarginalsGolden(t *testing.T) {
 	asWritten(t, "marginals.sql", got)
 }
 
-// TestMarginalsAreFew: columns of few values are counted together, each in one marginal; one of no columns stands where
+// TestMarginalsAreFew: columns of few values are counted together, each in one marginal; one of no columns is where
 // there is no other of all ranks.
 func TestMarginalsAreFew(t *testing.T) {
 	namesOf := func(columns ...string) (names []string) {

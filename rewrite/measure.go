@@ -215,7 +215,7 @@ const MaxConstants = 4 << 20
 // allows them to be together.
 var ErrTooLong = errors.New("rewrite: the SQL of a question is longer than 64 KiB")
 
-// besideConstants is how long a text is without the digits of its numbers and what stands in quotes as a constant.
+// besideConstants is how long a text is without the digits of its numbers and what is quoted as a constant.
 func besideConstants(sql string) (n int) {
 	quote := byte(0)
 	for i := range len(sql) {

@@ -25,7 +25,7 @@ func moments(sql string) string {
 }
 
 // TestMomentsDoNotMatter: what the SQL for Citus counts moves by at most what the plan claims where each place that
-// names a table reads it in a moment of its own (docs/adr/0150). On one PostgreSQL two schemas stand for two moments,
+// names a table reads it in a moment of its own (docs/adr/0150). On one PostgreSQL two schemas are two moments,
 // in which everybody has other rows; neighbours lack one person in both.
 func TestMomentsDoNotMatter(t *testing.T) {
 	t.Parallel()

@@ -257,11 +257,12 @@ func (b bounding) paid(t *testing.T, m *plans.Measure) (paid, unit float64) {
 }
 
 // TestAuditReleases plays a guessing game against the releases of statements, on the neighbours that are farthest apart
-// of those drawn, under each rule that bounds a unit's rows: nobody tells them apart by more than is paid, ε, or what a
-// ρ converts to. The guesser knows both databases, and is told the logarithm of the likelihood ratio, which is all that
-// a release says about them; of a choice he is told what was chosen. One judgement of a release that keeps its claim
-// fails with a probability of at most 1e-7; the test prints how much that is of all. The same releases with bounding
-// switched off, with sensitivity halved (bounds twice as high as claimed) and with half of their noise are caught.
+// of those drawn, under each rule that bounds a unit's rows: nobody distinguishes them by more than is paid, ε, or what
+// a ρ converts to. The guesser knows both databases, and is given the logarithm of the likelihood ratio, which is all
+// that a release says about them; of a choice he is given what was chosen. One judgement of a release that keeps its
+// claim fails with a probability of at most 1e-7; the test prints how much that is of all. The same releases with
+// bounding switched off, with sensitivity halved (bounds twice as high as claimed) and with half of their noise are
+// caught.
 func TestAuditReleases(t *testing.T) {
 	threats.Nightly(t, "rewrite.TestAuditNeighbours (bounds, sensitivity), mechanisms/noise.TestT21ExactChances and test/audits.TestT21LowerBounds (noise)")
 	const seed, alarm = 909, stattest.Alarm(1e-7)

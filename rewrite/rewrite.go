@@ -18,7 +18,7 @@ import (
 // Query is the SQL of one measure, or of several that are read in one scan (RenderAll), and which of these it is of. It
 // returns, per combination of cells with rows, the number of the cell, or of the piece of cells, of each grain column
 // (int4) and then one count (int8) per counter; only total functions occur in it. Where it is of several, the number of
-// the measure (int4) stands before these, and columns that the measure does not have are 0. It is valid only when made
+// the measure (int4) is before these, and columns that the measure does not have are 0. It is valid only when made
 // by Render or RenderAll.
 type Query struct {
 	scan   *scan
@@ -335,7 +335,7 @@ func (q Query) Number() int { return q.number }
 func (q Query) Beside(other Query) bool { return q.scan != nil && q.scan == other.scan }
 
 // Width is the number of columns of cells, and of counts, in the answer of q's scan. Where it is of several measures
-// the number of each stands before them.
+// the number of each is before them.
 func (q Query) Width() (cells, counts int) {
 	for _, l := range q.read().measures {
 		cells, counts = max(cells, len(l.sizes)), max(counts, l.counters)
@@ -351,7 +351,7 @@ func (q Query) Width() (cells, counts int) {
 // where that is what `as` says; nothing else of the text changes. It is for the dialect Spark.
 //
 // Claim. What is replaced are the names of tables, each of them, and nothing else. Proof. A value of the policy or of
-// the statement stands in such a text as a name in backquotes, within which a backquote stands twice, as hexadecimal
+// the statement is in such a text as a name in backquotes, within which a backquote is doubled, as hexadecimal
 // digits, or as a checked literal; the last two have no backquote (dialect/spark.go). So the first backquote begins a
 // name, which ends at the first one that is not one of two, and so on behind it: names are read as Spark's lexer reads
 // them. Relations alone are three names with points between them that begin where no name is before them (measure.go).
@@ -384,7 +384,7 @@ func names(text string) int {
 	for at := 1; at < len(text); at++ {
 		switch {
 		case text[at] != '`':
-		case strings.HasPrefix(text[at+1:], "`"): // it stands for one
+		case strings.HasPrefix(text[at+1:], "`"): // it means one
 			at++
 		case strings.HasPrefix(text[at+1:], ".`"):
 			at += 2

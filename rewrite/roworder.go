@@ -30,7 +30,7 @@ import (
 // are not all of one kind. XOR and multiplication modulo a prime commute with nothing but themselves, so that which of
 // a unit's rows stay differs from unit to unit as by lot: TestKeptRowsAreASample holds it against that.
 
-// hashPrime is 2^31 − 1, and the largest limb, which stands for NULL where it is not a value's.
+// hashPrime is 2^31 − 1, and the largest limb, which means NULL where it is not a value's.
 const hashPrime = 1<<31 - 1
 
 // hashConstants are the first round constants of SHA-256, of which the lower 31 bits count: numbers that nobody chose.
@@ -228,8 +228,8 @@ func (w cells) floatLimb(c *policy.Column, n string) limb {
 }
 
 // wideFloatLimb is that of a number without bounds of its own: of a ladder, from −10^18 to 10^18. Small ones, of which
-// an even share of 61 bits would leave nothing, are told apart in units of 2^−40. Whichever arm an engine computes for
-// a row, its number is below 2^62.
+// an even share of 61 bits would leave nothing, are distinguished in units of 2^−40. Whichever arm an engine computes
+// for a row, its number is below 2^62.
 func (w cells) wideFloatLimb(n string) limb {
 	const small = 1 << 20
 	wide := w.cast(n, "float8")

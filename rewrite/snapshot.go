@@ -28,8 +28,7 @@ import (
 //	j1:…       a join key
 //
 // and the rows that have a unit and that no rule leaves out. An Extraction reads such rows from where they lie; Arrange
-// (snapshot_arrange.go) puts them in order once they are in DuckDB; ready is how they stand in a
-// question's SQL.
+// (snapshot_arrange.go) puts them in order once they are in DuckDB; ready is how they are in a question's SQL.
 //
 // Claim. A count over a snapshot's table is a count over the same rows as over the source's at the moment of the
 // snapshot, and which of a unit's rows have which rank is a function of that unit's rows alone (the same one, but in a
@@ -297,7 +296,7 @@ func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
 			return Query{}, errors.New("rewrite: a private column without a domain")
 		}
 		pieces, cuts := c.Domain.Size(), []int(nil)
-		if pieces > policy.MaxCells || c.Private { // whose cells are told apart by comparisons too, some hundreds of them
+		if pieces > policy.MaxCells || c.Private { // whose cells comparisons tell apart too, some hundreds of them
 			cuts = []int{0, c.Domain.Regular / 3, c.Domain.Regular / 2}
 			if c.Domain.Null >= 0 {
 				cuts = append(cuts, c.Domain.Null)
@@ -335,7 +334,7 @@ func CompareKeys(a, b *policy.Column, d dialect.Dialect) (string, error) {
 	return sql, w.err
 }
 
-// How the tables of a snapshot, and their columns, are called, and how their rows stand in the place of the source's:
+// How the tables of a snapshot, and their columns, are called, and how their rows are in the place of the source's:
 //
 //	(SELECT t.u AS u, t."1:minutes" AS n1 FROM "visits@1f…" AS t WHERE t.r <= 10)
 

@@ -40,7 +40,7 @@ var storedColumns = []storedColumn{
 	{"integer", "integer", "min: 0, max: 2, step: 1", "0 1 2 3"},
 }
 
-// quotedValues splits a list of values, of which those with blanks stand in quotes.
+// quotedValues splits a list of values, of which those with blanks are in quotes.
 func quotedValues(list string) (values []string) {
 	for i, part := range strings.Split(list, "'") {
 		if i%2 == 1 {

@@ -202,7 +202,7 @@ func (w *writer) storedRows(m *plans.Measure, ruled []*policy.Column) (from stri
 }
 
 // fromTally writes a measure's cells and counts from a tally, by its own columns or by more, of which its counters are
-// those from one on. Only here do the rules of a column leave rows out that stands in the tally as it is stored.
+// those from one on. Only here do the rules of a column leave rows out that is in the tally as it is stored.
 func (w *writer) fromTally(m *plans.Measure, t tally, from string, counter int) string {
 	w.tally = t.names
 	var items, keys, later []string

@@ -13,7 +13,7 @@ import (
 
 // TestListsAreTold: a list is what its numbers are, in the digest of what is counted over it and in the name of its
 // column; one that names a combination twice, which would double rows, is no table, nor is one of more combinations
-// than are told.
+// than are sent.
 func TestListsAreTold(t *testing.T) {
 	t.Parallel()
 	p := parsedFor(t, joinPolicy, dialect.DuckDB)
@@ -44,7 +44,7 @@ func TestListsAreTold(t *testing.T) {
 	}
 }
 
-// TestListsAreSentOnce: what one statement looks up in one public row is one list, and the database is told what it
+// TestListsAreSentOnce: what one statement looks up in one public row is one list, and the database is sent what it
 // uses of it.
 func TestListsAreSentOnce(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func columnPart(c *policy.Column, v policy.Value) part {
 	number := floorOf(new(big.Rat).Mul(scalarOf(v), steps))
 	if width.IsInt64() || c.Type == policy.NumericType {
 		number.Sub(number, least)
-	} else { // a difference that no int8 holds is not taken: the last 62 bits stand for the number
+	} else { // a difference that no int8 holds is not taken: the last 62 bits are taken for the number
 		number.Mod(number, new(big.Int).Lsh(big.NewInt(1), 62))
 	}
 	if wide {

@@ -191,7 +191,7 @@ func windowFrame(f derived.WindowColumn) string {
 // changes no count: rows are numbered by date first, so that a row's number depends on its unit's earlier rows alone.
 
 // windowed returns the conditions under which a row of the table can matter to a window, and a join that they need.
-// With the rows numbered these are the rows up to its end, of units that have a row in it, where the unit stands in the
+// With the rows numbered these are the rows up to its end, of units that have a row in it, where the unit is in the
 // table.
 //
 // Where rows that name nobody are units of their own, a sub-query beside OR is read for each row where PostgreSQL

@@ -31,7 +31,7 @@ var third = dialect.Dialect{Words: &dialect.Words{
 	Accepts: map[policy.Type][]string{policy.Int8: {"I64"}},
 }}
 
-// others are words of the engines that there are; none may stand in what is written for a third.
+// others are words of the engines that there are; none may be in what is written for a third.
 var others = regexp.MustCompile(`pg_catalog|OPERATOR|::|\$\d|\[|//|"|BIGINT|HUGEINT|VARCHAR|DOUBLE|DECIMAL|CAST|ARRAY|list_|xor\(|epoch|EXTRACT`)
 
 // TestThirdEngine writes all that the tests measure with the words of an engine that is none of those that there are:

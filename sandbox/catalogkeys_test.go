@@ -16,7 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
-// keyStatements ask for keys in words of their own; TABLE stands for a table's number.
+// keyStatements ask for keys in words of their own; TABLE is in place of a table's number.
 var keyStatements = []string{
 	"SELECT conname, contype, convalidated, conrelid::regclass, confrelid::regclass, conindid::regclass, conkey, confkey, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE conrelid::int8 >= 16 * 1024 AND contype <> 'c'",
 	"SELECT indexrelid::regclass, indrelid::regclass, indisunique, indisprimary, indnatts, indkey, pg_get_indexdef(indexrelid), pg_get_indexdef(indexrelid, 0, true), pg_get_indexdef(indexrelid, 1, true) FROM pg_index WHERE indrelid IN (SELECT oid FROM pg_class WHERE relname IN ('users', 'orders', 'lines', 'cards'))",
@@ -49,7 +49,7 @@ func aboutKeys(t *testing.T) (list []string) {
 }
 
 var (
-	notOfKeys    = regexp.MustCompile(`contypid !=|pg_table_size|CARDINALITY`) // domains, and sizes, which are never told
+	notOfKeys    = regexp.MustCompile(`contypid !=|pg_table_size|CARDINALITY`) // domains, and sizes, which nobody sees
 	recordedKeys = regexp.MustCompile(`pg_constraint|pg_index\b|indkey|key_column_usage|table_constraints`)
 	tableNumbers = regexp.MustCompile(`\b(16[34]\d\d|TABLE)\b`)
 	largeNumbers = regexp.MustCompile(`\b\d{5,10}\b`)

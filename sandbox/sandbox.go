@@ -131,8 +131,8 @@ type Session struct {
 	Unreleased bool // no released value comes with the query: its errors may be given in the server's words
 
 	Time   time.Duration       // of the processor, that is left to the statement; 0 means the engine's own deadline
-	OfTime time.Duration       // of so much, which is told where that is over
-	Took   func(time.Duration) // told how much a query took; nil means nobody asks
+	OfTime time.Duration       // of so much, which is named where that is over
+	Took   func(time.Duration) // is given how much a query took; nil means nobody asks
 }
 
 // Variables are the rows of pg_settings.
@@ -146,7 +146,7 @@ func (s Session) Variables() (list []plans.Variable) {
 	return list
 }
 
-// Setting is a setting of the session, or what stands for one that it does not have.
+// Setting returns a setting of the session, or otherwise for one that it does not have.
 func (s Session) Setting(name, otherwise string) string {
 	if v, ok := s.Settings[name]; ok {
 		return v

@@ -17,14 +17,14 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// witnessing is a database that notes which policies it was told of.
+// witnessing is a database that notes which policies it was sent.
 type witnessing struct {
 	backend.Backend
 	findings []backend.Finding
 	away     error // of public tables
 	adopted  []*policy.Policy
 	current  func() *policy.Policy
-	early    bool // a session could see a policy before the database was told of it
+	early    bool // a session could see a policy before the database was sent it
 }
 
 func (b *witnessing) Inspect(context.Context, *policy.Policy, *policy.Dataset) ([]backend.Finding, error) {

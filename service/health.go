@@ -71,7 +71,7 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 	return parts
 }
 
-// observed looks at what Prometheus is told beside the parts: functions of the policy, the clock and the ledger, and
+// observed looks at what Prometheus is sent beside the parts: functions of the policy, the clock and the ledger, and
 // the faults of rule 5.
 func (s *Service) observed() proxy.Observed {
 	p := s.current.Load()

@@ -35,7 +35,7 @@ const shutdownGrace = 3 * time.Second
 // spansGrace is how long the last spans may take to be sent.
 const spansGrace = time.Second
 
-// Run serves a policy until ctx ends; listening is told the address once clients can connect.
+// Run serves a policy until ctx ends; listening is given the address once clients can connect.
 func Run(ctx context.Context, path string, trust ledger.Options, log *slog.Logger, listening func(address string)) error {
 	if err := parserSelfTest(ctx); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 }
 
 // mockSecret reads, or makes on first use, the secret behind the salts that unknown users are shown. It lies beside the
-// ledger and stays the same across restarts, so that they cannot be told from the salts of real users. Proxies that
-// share a ledger have one secret, of the ledger's own.
+// ledger and stays the same across restarts, so that they cannot be distinguished from the salts of real users. Proxies
+// that share a ledger have one secret, of the ledger's own.
 func (s *Service) mockSecret() ([]byte, error) {
 	p := s.current.Load()
 	if !strings.HasPrefix(p.Ledger.URL, "sqlite:") {

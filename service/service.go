@@ -1,6 +1,6 @@
 // Package service is one running dpproxy: it opens what a policy names (the ledger, the database with the private rows,
 // the sandbox, the public tables), serves it, follows the policy file and the certificate, and keeps the process to its
-// memory. cmd/dpproxy's serve, demo and release stand on it, and tests that run a proxy within their own process.
+// memory. cmd/dpproxy's serve, demo and release use it, and tests that run a proxy within their own process.
 package service
 
 import (

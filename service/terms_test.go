@@ -9,9 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestPathsInTerms: the ledger is told how the rows of each relation name their unit, by the names of the database:
+// TestPathsInTerms: the ledger is given how the rows of each relation name their unit, by the names of the database:
 // what a table or a column is called in the policy, and where a file lies, is no part of it. Of a trusted SELECT
-// nothing is told.
+// nothing is given.
 func TestPathsInTerms(t *testing.T) {
 	const text = `version: 1
 backend: {url: "BACKEND"}

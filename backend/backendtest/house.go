@@ -36,7 +36,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// Canary stands in every row of the test data; no log line and no error may hold it.
+// Canary is in every row of the test data; no log line and no error may hold it.
 const Canary = "Zyxomma-4711"
 
 // RowsSQL fills both databases alike: 40 people with a key, their visits with duplicates and NULL units, public

@@ -116,7 +116,7 @@ func TestSnapshotOfADuckDBFileInUse(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfAnotherSchema: a file of another schema than was inspected, or none, is told.
+// TestSnapshotOfAnotherSchema: a file of another schema than was inspected, or none, is reported.
 func TestSnapshotOfAnotherSchema(t *testing.T) {
 	t.Parallel()
 	h := backendtest.DuckSnapshotHouse(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// slow is what runs queries when it is told to.
+// slow is what runs queries when it is asked to.
 type slow struct {
 	execute.Counting
 	begun chan struct{} // one for each query

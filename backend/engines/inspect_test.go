@@ -116,7 +116,7 @@ func TestRolesThatAreTooStrong(t *testing.T) {
 }
 
 // TestDriftIsFoundBeforeACharge (T42): after a change of the inspected schema Ready refuses what reads the table, and
-// nothing else; the operator is told what it is.
+// nothing else; the operator is shown what it is.
 func TestDriftIsFoundBeforeACharge(t *testing.T) {
 	changes := []struct{ change, said string }{
 		{"ALTER TABLE people RENAME COLUMN age TO old", "public.people.age is gone"},

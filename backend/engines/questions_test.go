@@ -282,7 +282,7 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 		"beyond": {7: 0x20}, "before": {7: 0xe0}, "far off": {6: 0x20, 7: 0}}
 	cells := 0
 	for kind, of := range map[string]struct {
-		strange  string // what stands where the cell is to be
+		strange  string // what is where the cell is to be
 		cells    []string
 		declared []string
 	}{

@@ -137,8 +137,8 @@ func (l *Loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 }
 
 // Which texts are values is PostgreSQL 15's to say, wherever the rows lie: ' 12 ' and '1e3' are numbers, as the engine
-// has it, but to it '1_0', '0x10' and '0b11' are numbers too, and '1.5' is the whole number 2. To it anything may stand
-// behind a date, '2025-03-02xyz', and 'on' is no truth. Dates are read where the year comes first and has four digits,
+// has it, but to it '1_0', '0x10' and '0b11' are numbers too, and '1.5' is the whole number 2. To it anything may
+// follow a date, '2025-03-02xyz', and 'on' is no truth. Dates are read where the year comes first and has four digits,
 // so that no setting of DateStyle decides which number is which: others are NULL.
 const (
 	blanks     = `[ \t\n\v\f\r]*`
@@ -152,7 +152,7 @@ const (
 	zoneForm   = `[ \t]*(?:[A-Za-z][A-Za-z_/]*|[+-](?:0?[0-9]|1[0-5])(?::?[0-5][0-9]){0,2})`
 	momentForm = blanks + `(?:` + dayForm + `(?:(?:T|[ \t]+)` + clockForm + `(?:` + zoneForm + `)?)?(?:[ \t]+(?i:bc))?|(?i:epoch|-?infinity))` + blanks
 	yearZero   = blanks + `0+[-/].*`
-	beforeOurs = `^(` + blanks + `[0-3][0-9]{3}[-/][0-9]{1,2}[-/][0-9]{1,2})(.*?)[ \t]+(?i:bc)` + blanks + `$` // which to the engine stands behind the day
+	beforeOurs = `^(` + blanks + `[0-3][0-9]{3}[-/][0-9]{1,2}[-/][0-9]{1,2})(.*?)[ \t]+(?i:bc)` + blanks + `$` // which to the engine follows the day
 )
 
 // Read is the column of a file, a text or not, in the type that it is kept in: NULL where it is no value of that.
@@ -177,7 +177,7 @@ func (c FileColumn) Read(text bool) string {
 		return "CASE WHEN " + is(trueForm) + " THEN true WHEN " + is(falseForm) + " THEN false END"
 	case c.Kind == "TIMESTAMP", c.Kind == "TIMESTAMPTZ":
 		return "CASE WHEN " + moment + " THEN " + as(c.Kind) + " END"
-	case c.Kind == "DATE": // what stands behind the day is a time
+	case c.Kind == "DATE": // what follows the day is a time
 		return "CASE WHEN " + moment + " AND (" + as("TIMESTAMP") + " IS NOT NULL OR " + as("TIMESTAMPTZ") + " IS NOT NULL) THEN " + as(c.Kind) + " END"
 	}
 	return value

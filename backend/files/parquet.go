@@ -35,7 +35,7 @@ import (
 var readableTypes = regexp.MustCompile(`^(BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)|VARCHAR|JSON|BLOB|UUID|DATE|TIMESTAMP(_S|_MS|_NS| WITH TIME ZONE)?|ENUM\(.*\))$`)
 
 // mostDigits is how many digits a decimal of a Parquet file may have: of more, DB 1.5 makes a DOUBLE, which for 39 to
-// 55 and 58 to 74 digits is another number than stands there.
+// 55 and 58 to 74 digits is another number than is written there.
 const mostDigits = 38
 
 // parquetRows is what a Parquet file's columns are read from, and which of them are texts.

@@ -202,7 +202,7 @@ func (s *Session) Query(ctx context.Context, text string, take func(Row) error) 
 	return err
 }
 
-// start has the server begin. It is told the deadline too, for a statement whose id does not reach us.
+// start has the server begin. It is sent the deadline too, for a statement whose id does not reach us.
 func (s *Session) start(ctx context.Context, text string) (*hiveserver.TOperationHandle, error) {
 	request := hiveserver.NewTExecuteStatementReq()
 	request.SessionHandle, request.Statement, request.RunAsync = s.handle, text, true
@@ -283,7 +283,7 @@ func (s *Session) abandon(operation *hiveserver.TOperationHandle) {
 		return
 	}
 	defer other.conn.Close()
-	_ = other.until(ctx, func() error { // what is not cancelled so ends at the deadline that the server was told
+	_ = other.until(ctx, func() error { // what is not cancelled so ends at the deadline that the server was sent
 		request := hiveserver.NewTCancelOperationReq()
 		request.OperationHandle = operation
 		if _, err := other.client.CancelOperation(ctx, request); err != nil {

@@ -106,7 +106,7 @@ func (s *standIn) CloseOperation(_ context.Context, r *hiveserver.TCloseOperatio
 	return &hiveserver.TCloseOperationResp{Status: fine()}, nil
 }
 
-// stand starts a stand-in and returns how to reach it.
+// stand starts a substitute and returns how to reach it.
 func stand(t *testing.T, s *standIn) Config {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -153,7 +153,7 @@ func TestSettingsAreHeldAgainst(t *testing.T) {
 }
 
 // TestStatementsEnd: a statement is closed when its rows are there, cancelled by its id where its time is over, whether
-// the server was asked for its state or keeps silent, and the server has been told that time; its errors are SQLSTATEs.
+// the server was asked for its state or keeps silent, and the server has been sent that time; its errors are SQLSTATEs.
 func TestStatementsEnd(t *testing.T) {
 	for _, c := range []struct{ statement, err, heard string }{
 		{"rows", "", "closed rows"},

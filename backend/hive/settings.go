@@ -12,7 +12,7 @@ import (
 // ErrSettings says that a session does not have the settings that it was opened with.
 var ErrSettings = errors.New("hive: the server does not keep to a session's settings")
 
-// settings are what Spark is told of each session, so that neither the server's own configuration nor a row decides how
+// settings are what Spark is sent of each session, so that neither the server's own configuration nor a row decides how
 // a statement ends (privacy rule 24) or what it means. Most are the defaults of Spark 4.0.
 var settings = map[string]string{
 	// What SQL means.

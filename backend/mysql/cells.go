@@ -31,8 +31,8 @@ import (
 // which compares code points, with blanks at the end left out where it pads them, and come as the bytes that are
 // stored, of a character set in which each code point is other bytes: the server would convert those that are no
 // character of it to question marks, all alike; bytes are written in hexadecimal digits; moments, and numbers of bits,
-// have one form for each precision, and labels of one ENUM differ, and from '', which stands for a value that is no
-// label. Keys of other types are refused (KeyClass), and so is comparing two of different classes.
+// have one form for each precision, and labels of one ENUM differ, and from '', which means a value that is no label.
+// Keys of other types are refused (KeyClass), and so is comparing two of different classes.
 
 // Column is a column of a relation as it is read.
 type Column struct {
@@ -50,7 +50,7 @@ const LongestKey = 4096
 func ColumnOf(name string, at Shape, columns []*policy.Column, key, whole bool) (Column, error) {
 	c := Column{Name: name, Item: "t." + Quote(name), Most: 64}
 	switch {
-	case len(columns) > 0 && columns[0].Table.Public: // one row of those may be as long as it likes, and a value of another type is told of
+	case len(columns) > 0 && columns[0].Table.Public: // one row of those may be as long as it likes, and a value of another type is noted
 		c.Kind, c.Value = "VARCHAR", publicCell(columns[0].Type)
 	case key && whole:
 		c.Kind, c.Value = "BIGINT", wholeKey

@@ -273,7 +273,7 @@ func TestMySQLFindings(t *testing.T) {
 }
 
 // TestMySQLGone: a server that is killed while it is read, or does not answer, leaves the last copy in force and the
-// directory clean, and nothing of its text is told.
+// directory clean, and nothing of its text is shown.
 func TestMySQLGone(t *testing.T) {
 	t.Parallel()
 	server := mariadbtest.Start(t)

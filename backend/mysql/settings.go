@@ -13,7 +13,7 @@ import (
 // as in backend/postgres/settings.go: a variable of the session is given its value on each connection, or is named
 // below with the reason why it decides nothing. TestEverySettingHasItsPlace holds the lists against a server's own.
 
-// flavor is which of the two engines stands behind the driver.
+// flavor is which of the two engines is behind the driver.
 type flavor struct {
 	maria        bool
 	major, minor int

@@ -69,7 +69,7 @@ func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Source, err
 // Dialect: see source.
 func (s *Source) Dialect() dialect.Dialect { return dialect.MySQL }
 
-// Close is described at source: nothing stays open.
+// Close: see source. Nothing stays open.
 func (s *Source) Close() error { return nil }
 
 // Identity: see source.
@@ -163,7 +163,7 @@ func nextOf(t *policy.Table) *policy.Table {
 func (s *Source) within(ctx context.Context, tables []*policy.Table, pinned bool, do func(*reading) error) error {
 	limit := snapshot.LongestCopy
 	if deadline, ok := ctx.Deadline(); ok {
-		limit = time.Until(deadline) + time.Minute // ctx ends it sooner, and the server is told
+		limit = time.Until(deadline) + time.Minute // ctx ends it sooner, and the server is sent this
 	}
 	guard, err := Connect(ctx, s.config, limit)
 	if err != nil {

@@ -19,7 +19,7 @@ var besides = []string{"select", "with", "values", "dual", "lateral"}
 //
 //	select `p`.`id` AS `id` from (`shop`.`people` `p` join `shop`.`visits` on(…))     shop.people, shop.visits
 //
-// There each relation stands in full behind FROM or JOIN, perhaps behind parentheses; commas between relations are
+// There each relation is in full behind FROM or JOIN, perhaps behind parentheses; commas between relations are
 // printed as JOIN. whole is false where it may read others: it calls a stored function, or names what is none of these.
 func ViewReads(text string) (relations []string, whole bool) {
 	tokens := lexical.FindAllString(text, -1)

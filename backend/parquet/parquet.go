@@ -149,7 +149,7 @@ type element struct {
 	converted, logical, unit int64 // −1: none
 }
 
-// field is a field of an element, with its value as it stands.
+// field is a field of an element, with its value as it is.
 type field struct {
 	id    int64
 	kind  byte

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzBare: whatever stands where a file's metadata should, no more memory is taken than it has bytes, and nothing
+// FuzzBare: whatever is where a file's metadata should be, no more memory is taken than it has bytes, and nothing
 // panics.
 func FuzzBare(f *testing.F) {
 	for _, seed := range [][]byte{nil, {0}, {0x15, 2, 0x19, 0x1c, 0x48, 1, 'x', 0x15, 0, 0, 0}, {0x29, 0xfc, 0xff, 0xff, 3}, {0x2c, 0x1c, 0x1c, 0x1c}} {

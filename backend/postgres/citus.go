@@ -145,7 +145,7 @@ WHERE EXISTS (SELECT FROM pg_catalog.pg_dist_partition p WHERE p.repmodel = 'c')
 // errLost says that a worker was lost whose part another one may have answered again.
 var errLost = execute.Fault("a worker of the cluster was lost while it answered, and another one may have answered again")
 
-// lostKey is where a connection keeps that it was told so.
+// lostKey is where a connection keeps that it was notified of it.
 const lostKey = "dpproxy: a worker was lost"
 
 // noteLost remembers of the warnings that came on a connection those of a lost connection to a worker; nothing of their
@@ -169,7 +169,7 @@ func lost(conn *pgx.Conn) bool {
 // the worse.
 const awaySQL = `SELECT EXISTS (SELECT FROM pg_catalog.run_command_on_workers('SELECT 1') r WHERE NOT r.success)`
 
-// noRemotePlan stands in a plan whose part a worker did not plan.
+// noRemotePlan is in a plan whose part a worker did not plan.
 const noRemotePlan = "Error: Could not get remote plan."
 
 // errNoRemotePlan says so.

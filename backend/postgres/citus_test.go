@@ -250,7 +250,7 @@ func TestEverySettingOfCitusHasItsPlace(t *testing.T) {
 }
 
 // hiddenSettings are those settings of Citus's that a session could set and that pg_settings does not show: names that
-// stand in its library, as the server takes them.
+// are in its library, as the server takes them.
 func hiddenSettings(t *testing.T, d *citustest.Database) (list []string) {
 	t.Helper()
 	conn := d.Connect(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestEnumsAreReadAsTheyAre: a column of an enumerated type, declared as one, has its labels for values, live and in a
-// snapshot; of the database's other types it is told, and none of them is read.
+// snapshot; the database's other types are reported, and none of them is read.
 func TestEnumsAreReadAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*policy.Snapshot{nil, {Dir: t.TempDir(), Every: 24 * time.Hour, Within: 3 * time.Second}} {

@@ -23,7 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// impostor stands before a real PostgreSQL. It passes all on, until a query reads the private table: that is answered
+// impostor is in front of a real PostgreSQL. It passes all on, until a query reads the private table: that is answered
 // by a script.
 type impostor struct {
 	listener net.Listener

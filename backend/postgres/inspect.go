@@ -141,7 +141,7 @@ func (b *DB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (
 }
 
 // schemaFindings says what the catalogs say, all in one snapshot: of the server, how tables lie on it, the role, tables
-// that stand for one, and each table.
+// that count as one, and each table.
 func (b *DB) schemaFindings(ctx context.Context, tx pgx.Tx, p *policy.Policy, d *policy.Dataset) (list []backend.Finding, have inspect.Shape, err error) {
 	for _, look := range []func() ([]backend.Finding, error){
 		func() ([]backend.Finding, error) { return serverFindings(ctx, tx) },

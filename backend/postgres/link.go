@@ -20,7 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// A pooler (pgbouncer, say) may stand between dpproxy and PostgreSQL. All that dpproxy asks is asked in transactions,
+// A pooler (pgbouncer, say) may be between dpproxy and PostgreSQL. All that dpproxy asks is asked in transactions,
 // none of which leaves anything behind on its session, so that a pooler may give each transaction another session:
 //
 //	pool_mode = session, transaction      answered as without it
@@ -87,7 +87,7 @@ func pooled(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
 	return behind != int64(conn.PgConn().PID()), err
 }
 
-// poolerFindings says what stands between dpproxy and the server, and whether as many transactions are let through at a
+// poolerFindings says what is between dpproxy and the server, and whether as many transactions are let through at a
 // time as there may be. That is tried before a policy is in force: afterwards paid queries have their connections.
 func (b *DB) poolerFindings(ctx context.Context) ([]backend.Finding, error) {
 	is := false

@@ -182,8 +182,8 @@ func refuses(err error) bool {
 	return true
 }
 
-// PostgreSQL reads rows, and catalogs that a query names, as its snapshot shows them. What a query's own names stand
-// for it looks up as it is now:
+// PostgreSQL reads rows, and catalogs that a query names, as its snapshot shows them. What a query's own names mean it
+// looks up as it is now:
 //
 //	BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT … FROM pg_index …      -- people has one row a person
 //	                 the owner: BEGIN; ALTER TABLE people RENAME TO old; ALTER TABLE new RENAME TO people; COMMIT
@@ -219,12 +219,12 @@ const lockedHere = `l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relati
 // superseded reports whether a row of a catalog that the snapshot shows has a newer version: currtid2, which was made
 // for drivers that go on from a row's place, follows the row's versions to the one that is visible now, to whoever
 // would begin. What bears no mark (xmax) has none. A mark alone says little: it is left by what was given up
-// (ROLLBACK), by what is under way (an owner's session that stands open after GRANT or SET STATISTICS, which lock no
+// (ROLLBACK), by what is under way (an owner's session that remains open after GRANT or SET STATISTICS, which lock no
 // reader out, has changed nothing that anybody else sees) and by what locked the row and no more; and it need not be a
 // transaction's number, by which one could ask what became of it. Where several have the row, it is that of their list
 // (a multixact), of another count:
 //
-//	SELECT FROM pg_class WHERE relname = 'people' FOR KEY SHARE      -- a superuser's session, which stands open
+//	SELECT FROM pg_class WHERE relname = 'people' FOR KEY SHARE      -- a superuser's session, which remains open
 //	TRUNCATE people                                                  -- by its owner: xmax is 1, the first list of this server
 func superseded(catalog, row string) string {
 	return row + ".xmax <> '0'::pg_catalog.xid AND pg_catalog.currtid2('pg_catalog." + catalog + "', " + row + ".ctid) <> " + row + ".ctid"
@@ -336,7 +336,7 @@ func (b *DB) queue(batch *pgx.Batch, query rewrite.Query, text execute.Form, rel
 }
 
 // stillThere tells, once a copy has read all its tables and while it holds their locks, whether the newest catalog has
-// the schema that Inspect saw: the names stand for the same relations as in the copy's moment.
+// the schema that Inspect saw: the names mean the same relations as in the copy's moment.
 func (b *DB) stillThere(ctx context.Context, tables []*policy.Table) error {
 	return b.transactionAside(ctx, execute.DefaultDeadline, func(tx pgx.Tx) error {
 		found, err := lookAgain(ctx, tx, b.cluster, b.shapesOf(tables), nil)

@@ -91,7 +91,7 @@ func TestNamesAreLookedUpAfterProofs(t *testing.T) {
 	}
 }
 
-// TestChangesUnderWay: a session that stands open after statements of the schema that lock no reader out changes no
+// TestChangesUnderWay: a session that remains open after statements of the schema that lock no reader out changes no
 // answer, nor does one that ended by locking a row of the catalog.
 func TestChangesUnderWay(t *testing.T) {
 	t.Parallel()

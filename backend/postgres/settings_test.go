@@ -90,7 +90,7 @@ var strange = map[string]string{
 	"quote_all_identifiers": "on", "backslash_quote": "off", "lc_monetary": "POSIX", "timezone_abbreviations": "Australia", "default_transaction_deferrable": "on",
 }
 
-// TestSettingsOfOthersAreNotFollowed (rule 24): with each of the strange settings at each place where one can stand,
+// TestSettingsOfOthersAreNotFollowed (rule 24): with each of the strange settings at each place where one can be set,
 // every value in a transaction is dpproxy's, and the counts are the same.
 func TestSettingsOfOthersAreNotFollowed(t *testing.T) {
 	t.Parallel()

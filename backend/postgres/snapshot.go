@@ -26,7 +26,7 @@ func (b *DB) Identity() string {
 	return fmt.Sprintf("%q %d %q", at.Host, at.Port, at.Database)
 }
 
-// Consistent is described at source: it is one transaction, on a connection of its own.
+// Consistent: see source. It is one transaction, on a connection of its own.
 func (b *DB) Consistent(ctx context.Context, into *snapshot.Maker, do func(snapshot.Reading) error) error {
 	limit := snapshot.LongestCopy
 	if deadline, ok := ctx.Deadline(); ok {
@@ -152,9 +152,9 @@ WHERE ` + lockedHere + ` AND c.relkind IN ('r', 'm')
 // inPlace tells, once all tables are read, whether each was read where its rows lay in the moment of the snapshot. A
 // table is locked against being replaced when it is first read, and not before: BEGIN; TRUNCATE visits; COPY visits …;
 // COMMIT, between the two, leaves it empty for every older snapshot, since its new rows came later and its old ones
-// have no storage. The first transaction has parsed or read each table, and what a view or a partitioned table stands
-// for, so that it holds the locks of all to its end, and nothing changes after this look but a schema's name. What the
-// names stand for is looked at then (stillThere).
+// have no storage. The first transaction has parsed or read each table, and what a view or a partitioned table reads,
+// so that it holds the locks of all to its end, and nothing changes after this look but a schema's name. What the names
+// mean is looked at then (stillThere).
 func (r *reading) inPlace(ctx context.Context) error {
 	var known bool
 	if err := r.first.QueryRow(ctx, "SELECT "+onlyPostgres+" OR "+onCitus).Scan(&known); err != nil || !known {
@@ -178,7 +178,7 @@ func (r *reading) Proven(ctx context.Context, needs []rewrite.Unique) (bool, err
 // Numbers: see reading.
 func (r *reading) Numbers() bool { return true }
 
-// Rows is described at reading: each transaction reads one part of the table after the other.
+// Rows: see reading. Each transaction reads one part of the table after the other.
 func (r *reading) Rows(ctx context.Context, e rewrite.Extraction, into *snapshot.Staged) error {
 	parts, err := r.parts(ctx, e)
 	if err != nil {

@@ -75,7 +75,7 @@ func TestSnapshotStays(t *testing.T) {
 }
 
 // TestSnapshotsAreKept: they are made at the times of the policy, in force after what it says, of the policy that is in
-// force; one that fails is told of, and the next one is made.
+// force; one that fails is reported, and the next one is made.
 func TestSnapshotsAreKept(t *testing.T) {
 	t.Parallel()
 	h := backendtest.SnapshotHouse(t)
@@ -245,7 +245,7 @@ func TestSnapshotOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfLongTexts: one row's long text fails nothing, wherever it stands.
+// TestSnapshotOfLongTexts: one row's long text fails nothing, wherever it is.
 func TestSnapshotOfLongTexts(t *testing.T) {
 	t.Parallel()
 	h := backendtest.SnapshotHouse(t)
@@ -397,7 +397,7 @@ func TestSnapshotIsOfItsDatabase(t *testing.T) {
 
 // TestSnapshotOfAnotherPolicyHasItsMoment: a change of the policy that needs no other tables waits for nothing, one
 // that does for a public moment; who is admitted under the old policy meanwhile reads rows of the moment that she is
-// told.
+// given.
 func TestSnapshotOfAnotherPolicyHasItsMoment(t *testing.T) {
 	t.Parallel()
 	h := backendtest.SnapshotHouse(t)

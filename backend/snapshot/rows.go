@@ -15,8 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// Rows come from a source in batches of as many as DB takes at a time, column by column, through a function that stands
-// for what is still to come:
+// Rows come from a source in batches of as many as DB takes at a time, column by column, through a function that gives
+// what is still to come:
 //
 //	INSERT INTO staged.main.t0 SELECT * FROM coming1()
 //

@@ -115,7 +115,7 @@ func (b *Snapshots) groups(ctx context.Context, query rewrite.Query) ([][]privac
 	return c.Answer(ctx, query, text)
 }
 
-// ReadPublic is described at Backend: public tables are read live.
+// ReadPublic: see Backend. Public tables are read live.
 func (b *Snapshots) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
 	return b.Source.ReadPublic(ctx, t)
 }

@@ -68,7 +68,7 @@ func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (*DB, error) 
 // Dialect: see Backend.
 func (b *DB) Dialect() dialect.Dialect { return b.words }
 
-// Close is described at Backend: nothing stays open.
+// Close: see Backend. Nothing stays open.
 func (b *DB) Close() error { return nil }
 
 // beside runs do in a session of its own, beside paid queries. Its error holds no text of the server's.

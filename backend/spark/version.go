@@ -27,7 +27,7 @@ import (
 // process's clock. Whatever history there was, there is a current version, or none where nothing has been written yet
 // (Iceberg), which is read as a table without rows; so there is a lookup's answer, a text and a plan for either of two
 // neighbours. The rows of what was current at that moment differ by that unit's rows alone: each measure's sensitivity
-// is as it was. The number stands in the text that Spark gets, which is not the one that EXPLAIN shows
+// is as it was. The number is in the text that Spark gets, which is not the one that EXPLAIN shows
 // (rewrite.Query.SQL); it is in no log line, no error, and no row of the ledger. What these have of it is the moment of
 // the lookup, by this process's clock, not that of a commit. Limits. That a version is there as long as a statement
 // takes is assumed, and said by check: Iceberg keeps them five days by itself, Delta seven. One that is gone before the

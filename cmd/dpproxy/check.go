@@ -187,7 +187,7 @@ func typicalQuestions(t *policy.Table) []typical {
 		ask(new(big.Rat).Quo(rows, months(days[0])), "SELECT date_trunc('month', %s), count(*) FROM %s GROUP BY 1 ORDER BY 1", days[0].Name)
 	}
 	if len(amounts) > 0 {
-		a := amounts[len(amounts)-1] // money, where there is any: it mostly stands behind numbers of things
+		a := amounts[len(amounts)-1] // money, where there is any: it is mostly behind numbers of things
 		text, value := middle(a)
 		ask(new(big.Rat).Quo(rows, big.NewRat(2, 1)), "SELECT count(*) FROM %[2]s WHERE %[1]s >= "+text, a.Name)
 		ask(new(big.Rat).Mul(rows, value), "SELECT sum(%s) FROM %s", a.Name)

@@ -144,7 +144,7 @@ func TestCheckCommand(t *testing.T) {
 	}
 }
 
-// TestInitCommand: a first policy from a real schema loads as it stands, holds nothing of the rows, and an existing
+// TestInitCommand: a first policy from a real schema loads as it is, holds nothing of the rows, and an existing
 // file is left alone.
 func TestInitCommand(t *testing.T) {
 	server := pgtest.Shared(t)

@@ -239,7 +239,7 @@ var demoQueries = []string{
 }
 
 // demoStep is one statement of the demo's data generator. The data are a function of the number of rows alone: a hash
-// of the row number stands for chance.
+// of the row number replaces chance.
 type demoStep struct{ name, sql string }
 
 func demoSteps(rows int) []demoStep {

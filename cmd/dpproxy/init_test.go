@@ -18,7 +18,7 @@ import (
 
 var updateSchemas = flag.Bool("update-schemas", false, "write the policies that init drafts into testdata/schemas")
 
-// TestInitSchemas: from three schemas as people have them init writes a policy that check accepts as it stands, with
+// TestInitSchemas: from three schemas as people have them init writes a policy that check accepts as it is, with
 // few marks, and that serve answers over. The policies are golden. No row of a private table is in them.
 func TestInitSchemas(t *testing.T) {
 	server := pgtest.Shared(t)
@@ -125,7 +125,7 @@ func TestInitAsks(t *testing.T) {
 }
 
 // TestInitOfKeysThatAreNotSure: a table with a foreign key that is not valid yet, or that leads to a table that init
-// was not told to read, is not public, and its keys are not read.
+// was not asked to read, is not public, and its keys are not read.
 func TestInitOfKeysThatAreNotSure(t *testing.T) {
 	server := pgtest.Shared(t)
 	database := server.Database(t)

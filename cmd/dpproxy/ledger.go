@@ -75,7 +75,7 @@ func restoreCommand(path *string) *cobra.Command {
 			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, service.LedgerOptions(p, trust, logger(cmd))); err != nil {
 				return exitCode{3, err}
 			}
-			if trust.AcceptRollback || trust.VouchForLedger { // the ledger is told now, so that whoever opens it next need not
+			if trust.AcceptRollback || trust.VouchForLedger { // the ledger is opened now, so that whoever does next need not
 				l, err := ledger.Open(cmd.Context(), p.Ledger.URL, service.LedgerOptions(p, trust, logger(cmd)))
 				if err == nil {
 					err = l.Close()

@@ -15,7 +15,7 @@ import (
 )
 
 // TestDeviceFlow: login prints where to type which code, waits as the provider says, and writes the token alone to
-// standard output; what a provider refuses is told by its word, and nothing it sends reaches the terminal as it is.
+// standard output; what a provider refuses is named by its word, and nothing it sends reaches the terminal as it is.
 func TestDeviceFlow(t *testing.T) {
 	var asked atomic.Int32
 	outcome := atomic.Pointer[string]{}

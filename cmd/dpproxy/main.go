@@ -234,7 +234,7 @@ func builtFrom() string {
 	return at
 }
 
-// manualCommand writes what a package brings along beside the program: a manual page of each command, and what shells
+// manualCommand writes what a package holds beside the program: a manual page of each command, and what shells
 // complete. It is for scripts/dist, and not listed.
 func manualCommand() *cobra.Command {
 	return &cobra.Command{

@@ -83,7 +83,7 @@ func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.
 	}
 	o.dataset = d.ID
 	scripts := make([]pricedScript, len(files))
-	for i, name := range files { // all of them before any work: a wrong name is told at once
+	for i, name := range files { // all of them before any work: a wrong name is reported at once
 		if scripts[i], err = readScript(name, in); err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (o pricing) datasetOfAll(p *policy.Policy) (*policy.Dataset, error) {
 	return chosen, nil
 }
 
-// remember reads the user's own releases and balance. A ledger that cannot be read is told, and priced without.
+// remember reads the user's own releases and balance. A ledger that cannot be read is reported, and priced without.
 func (o pricing) remember(ctx context.Context, pricer *proxy.Pricer, log *slog.Logger) {
 	l, err := ledger.Open(ctx, pricer.Policy.Ledger.URL, service.LedgerOptions(pricer.Policy, ledger.Options{ReadOnly: true}, slog.New(slog.DiscardHandler)))
 	if err != nil {

@@ -59,7 +59,7 @@ SELECT c.city, n * 100.0 / sum(n) OVER () FROM (SELECT city, count(*) n FROM peo
 `
 
 // TestPrice: what a report would cost without a database that could be reached, with nothing charged: statements follow
-// each other or stand alone, refusals have their place, and a proxy charges just what was said.
+// each other or are alone, refusals have their place, and a proxy charges just what was said.
 func TestPrice(t *testing.T) {
 	kit.Beside(t)
 	path := kit.DuckDB(t, kit.Budgets{User: "1", Cap: "2"}, 0)

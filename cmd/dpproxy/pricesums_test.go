@@ -9,7 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestBatchTellsErrorsOfSumsInTheirOwnUnit: the error of a sum over a column in steps of 0.01 is told in what the
+// TestBatchTellsErrorsOfSumsInTheirOwnUnit: the error of a sum over a column in steps of 0.01 is shown in what the
 // column holds, as one by one.
 func TestBatchTellsErrorsOfSumsInTheirOwnUnit(t *testing.T) {
 	kit.Beside(t)

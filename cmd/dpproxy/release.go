@@ -114,7 +114,7 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 // manyStatements is the number from which on it is said what takes seconds.
 const manyStatements = 100
 
-// plan plans the reports and passes them on; without a receiver it only tells what is wrong, as far as that can be told
+// plan plans the reports and passes them on; without a receiver it only reports what is wrong, as far as that is known
 // without public tables.
 func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset, scripts []pricedScript, log *slog.Logger, public *pipeline.PublicRows, then func(*batchReport) error) error {
 	epsilon, err := privacy.ParseEpsilon(o.epsilon)

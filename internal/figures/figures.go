@@ -19,8 +19,8 @@ const (
 	text = "figures|"
 )
 
-// Row prints one row of a table: its name, and names of columns, each followed by what stands there. Rows of one table
-// that have the same name are one row, so that what is measured at different moments may stand side by side:
+// Row prints one row of a table: its name, and names of columns, each followed by what is there. Rows of one table
+// that have the same name are one row, so that what is measured at different moments may be side by side:
 // `Row("fresh", "count(*)", "ours", "12 ms")`.
 func Row(table, name string, cells ...string) {
 	fmt.Fprintf(os.Stdout, "\n%s%s\t%s\t%s\n", row, table, name, strings.Join(cells, "\t"))
@@ -42,7 +42,7 @@ type Table struct {
 	Rows    []Line
 }
 
-// A Line is a row: what stands in each column.
+// A Line is a row: what is in each column.
 type Line struct {
 	Name  string
 	Cells map[string]string
@@ -92,7 +92,7 @@ func Read(from io.Reader) ([]*Table, error) {
 			t.Text = append(t.Text, strings.TrimRight(rest, " "))
 			continue
 		}
-		// What a benchmark prints itself stands between its name and its figures.
+		// What a benchmark prints itself is between its name and its figures.
 		if strings.HasPrefix(line, "Benchmark") && len(strings.Fields(line)) == 1 {
 			benchmark = strings.Fields(line)[0]
 			continue
@@ -110,7 +110,7 @@ func Read(from io.Reader) ([]*Table, error) {
 	return tables, nil
 }
 
-// put adds a cell. What is measured again stands behind what was.
+// put adds a cell. What is measured again follows what was.
 func (t *Table) put(name, column, value string) {
 	if !slices.Contains(t.Columns, column) {
 		t.Columns = append(t.Columns, column)

@@ -55,7 +55,7 @@ func Statements(t testing.TB) (blocks []string) {
 	return blocks
 }
 
-// Of are the blocks of one client. What stands before the first is about the recording.
+// Of are the blocks of one client. What precedes the first is about the recording.
 func Of(t testing.TB, client string) []string {
 	t.Helper()
 	return read(t, Path(t, "clients", client+".sql"))[1:]

@@ -20,7 +20,7 @@ func numbers(list []column) []column {
 	return of(list, func(c column) bool { return c.typ == "integer" || c.typ == "smallint" || c.typ == "bigint" })
 }
 
-// from is what stands in FROM: its text, what is in sight, with names that say of which relation, and a condition that
+// from is what is in FROM: its text, what is in sight, with names that say of which relation, and a condition that
 // joins.
 type from struct {
 	text    string
@@ -162,7 +162,7 @@ func (d *Drawer) joined(f from, r relation) from {
 			on = append(on, d.simple(r.columns))
 		}
 		out.text = f.text + kind + r.name + " ON " + strings.Join(on, " AND ")
-		if kind == " RIGHT JOIN " && f.join { // the same, as joins stand in one another
+		if kind == " RIGHT JOIN " && f.join { // the same, as joins are nested
 			out.text = r.name + " LEFT JOIN (" + f.text + ") ON " + strings.Join(on, " AND ")
 		}
 	}

@@ -1,5 +1,5 @@
 // Package nested draws statements over the tables of a policy in which sub-queries, joins by keys, set operations,
-// WITH, DISTINCT, GROUP BY within the unit and window functions stand in one another, in every place that SQL has for
+// WITH, DISTINCT, GROUP BY within the unit and window functions are nested, in every place that SQL has for
 // them. Only tests import it: what plans such a statement must not panic, and what answers it must answer as PostgreSQL
 // does.
 package nested

@@ -4,7 +4,7 @@ package processor
 
 import "time"
 
-// Elsewhere the clock stands in for processor time.
+// Elsewhere the clock replaces processor time.
 
 func threadTime() time.Duration { return 0 }
 

@@ -1,5 +1,5 @@
 // Package request numbers the statements of sessions, so that all that the log says of one can be found by what its
-// client was told. An example: a count fails inside, the client sees the detail "Request 9f86d081884c7d65-12", and
+// client was sent. An example: a count fails inside, the client sees the detail "Request 9f86d081884c7d65-12", and
 // each line that the log has of it ends with request=9f86d081884c7d65-12.
 //
 // A number is a session's, drawn at random when it begins, and how many statements it had by then: a client learns of

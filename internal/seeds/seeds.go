@@ -26,7 +26,7 @@ type Outcome struct {
 
 // Run runs the first n seeds, or those that the flags ask for, on all processors, and adds up what they came to. The
 // first one that breaks a rule fails the test with its schedule. It returns how many ran: 0 where one seed alone was
-// asked for. pkg is where the test stands below the module's root.
+// asked for. pkg is where the test is below the module's root.
 func Run(t *testing.T, pkg string, n int, run func(seed uint64) Outcome) (ran int, sum Outcome) {
 	t.Helper()
 	if *alone != 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 )
 
-// journal is what is known outside of the ledger: what analysts have seen, and what the ledger has told.
+// journal is what is known outside of the ledger: what analysts have seen, and what the ledger has reported.
 type journal struct {
 	draws   int64
 	acked   map[string]int64 // by user: charges that the ledger has acknowledged; of the dataset: draws

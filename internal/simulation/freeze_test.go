@@ -53,8 +53,8 @@ func (w *world) thaw() {
 	w.disk.Freeze(Thawed)
 }
 
-// TestFrozenDisk: whatever is done on a disk that does not answer ends, with ErrUnavailable; what comes after is told
-// so at once, and is not charged; and once it answers again the ledger goes on, with what it has charged.
+// TestFrozenDisk: whatever is done on a disk that does not answer ends, with ErrUnavailable; what comes after gets that
+// at once, and is not charged; and once it answers again the ledger goes on, with what it has charged.
 func TestFrozenDisk(t *testing.T) {
 	shm := memory.Dir(t)
 	for n := range 4 {

@@ -25,7 +25,7 @@ var (
 	yamlPart = regexp.MustCompile("(?ms)^```yaml\n(version:.*?)^```$")
 )
 
-// TestSiteIsComplete: each document stands in one of the start page's lists, and only once, so that it is in the site's
+// TestSiteIsComplete: each document is in one of the start page's lists, and only once, so that it is in the site's
 // side bar.
 func TestSiteIsComplete(t *testing.T) {
 	start, err := os.ReadFile("../../docs/README.md")

@@ -202,7 +202,7 @@ func mapOfTheCode(text string) map[string]string {
 	return rows
 }
 
-// isNamed reports whether a package has a row, its last word stands in the row of the nearest package above it that has
+// isNamed reports whether a package has a row, its last word is in the row of the nearest package above it that has
 // one, or all of its path in any.
 func isNamed(rows map[string]string, of string) bool {
 	if rows[of] != "" {
@@ -215,7 +215,7 @@ func isNamed(rows map[string]string, of string) bool {
 		}
 	}
 	whole := regexp.MustCompile(`(^|[^\w/])` + regexp.QuoteMeta(of) + `($|[^\w/])`)
-	for _, row := range rows { // internal/memory stands in the row of internal/threats
+	for _, row := range rows { // internal/memory is in the row of internal/threats
 		if whole.MatchString(row) {
 			return true
 		}

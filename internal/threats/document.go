@@ -100,7 +100,7 @@ func tests(names []string) string {
 	return strings.Join(short, ", ")
 }
 
-// Cell is a text as it stands in a cell of a table.
+// Cell returns a text as it is written in a cell of a table.
 func Cell(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "|", "¦"), "\n", " ") }
 
 // ErrorClass is a kind of error that a private database can raise while it runs a paid query, and which rows could

@@ -210,7 +210,7 @@ var surface = []Row{
 	{"T51", "a database role that may too much", "12 roles: 12 refusals", []string{"backend/engines.TestRolesThatAreTooStrong"}, "TEMPORARY, which PUBLIC has, and pg_read_all_data are warned of"},
 }
 
-// Rule is one of the rules that the guarantee rests on, told in ARCHITECTURE.md's proof and docs/threats.md.
+// Rule is one of the rules that the guarantee rests on, stated in ARCHITECTURE.md's proof and docs/threats.md.
 type Rule struct {
 	Number int
 	Rule   string

@@ -104,8 +104,8 @@ func TestTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestErrorClassesAreWhole: each class of errors that an engine can raise is told once, with why no row raises it and a
-// test that is there, or with what is assumed.
+// TestErrorClassesAreWhole: each class of errors that an engine can raise is listed once, with why no row raises it and
+// a test that is there, or with what is assumed.
 func TestErrorClassesAreWhole(t *testing.T) {
 	known := testsOf(t)
 	for engine, name := range map[string]string{"PostgreSQL": "sqlstate_classes.txt", "DuckDB": "duckdb_kinds.txt"} {

@@ -20,7 +20,7 @@ import (
 )
 
 // Form is the byte form of what a ledger keeps: the body of each row and each stored release begins with it. It is the
-// only one there is. A form that is written later has another number, by which the two are told apart.
+// only one there is. A form that is written later has another number, which distinguishes the two.
 const Form byte = 1
 
 // Encoder writes canonical bytes: every field has a fixed place or a length before it, so that no two different things

@@ -34,7 +34,7 @@ import (
 type Head struct {
 	Chain int64    // the dataset's number, or 0
 	Seq   int64    // of the last row; of a chain without one, of the row that began it
-	Hash  [32]byte // the last row's, or what stands for it
+	Hash  [32]byte // the last row's, or what replaces it
 	At    int64
 }
 

@@ -102,7 +102,7 @@ func TestLinksMissNothing(t *testing.T) {
 					list[i], list[i+1] = list[i+1], list[i]
 					wrong("after the next", list)
 				}
-				// Cut off with all of its chain that follows: what stands behind it in others is not whole, if it is of
+				// Cut off with all of its chain that follows: what is behind it in others is not whole, if it is of
 				// chain 0 or has that behind it.
 				last := slices.IndexFunc(rows, func(o Row) bool { return o.Seq > r.Seq && o.Chain == 0 })
 				cut := slices.DeleteFunc(slices.Clone(rows), func(o Row) bool { return o.Seq >= r.Seq && o.Chain == r.Chain })

@@ -13,7 +13,7 @@ import (
 )
 
 // secureLink refuses a way to the ledger over a network of which the owner has not said how it is protected. Whoever
-// stands on it could acknowledge charges that are kept nowhere, and what is free would be asked again and again. A
+// is on it could acknowledge charges that are kept nowhere, and what is free would be asked again and again. A
 // password is never sent as it is, unless the owner says so.
 func secureLink(config *pgx.ConnConfig, url string) error {
 	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {} // without it they would be kept
@@ -34,7 +34,7 @@ func secureLink(config *pgx.ConnConfig, url string) error {
 }
 
 // keeps refuses a pooler that gives a connection's next transaction another session: a proxy is known to be alive by a
-// lock that its session holds. Where the session is not the one by which the connection was greeted, something stands
+// lock that its session holds. Where the session is not the one by which the connection was greeted, something is
 // between. Then another connection begins a transaction, for which a pooler takes the session that nobody uses at the
 // moment (LIFO: this one's; in turns, or where there is one session: the next is another or none), and this one is
 // asked again.

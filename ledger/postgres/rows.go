@@ -11,10 +11,10 @@ import (
 
 // What the keeper reads of a ledger in PostgreSQL.
 
-// Snapshot waits until all that it shows is flushed: a backup, or what an operator is told, is not to hold what a crash
-// takes back. Who opens the ledger for writing settles that herself. What has not been flushed by then a commit of its
-// own takes with it: the server does that by itself for commits, and the last written may be what somebody has under
-// way.
+// Snapshot waits until all that it shows is flushed: a backup, or what an operator is shown, is not to hold what a
+// crash takes back. Who opens the ledger for writing settles that herself. What has not been flushed by then a commit
+// of its own takes with it: the server does that by itself for commits, and the last written may be what somebody has
+// under way.
 func (s *Store) Snapshot() error {
 	s.later("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil)
 	s.later("SET LOCAL statement_timeout = 0", nil)

@@ -66,7 +66,7 @@ func dsn(path, vfs string) string {
 // open opens the file and makes it durable: write-ahead log, a flush at each commit, and the directory flushed once
 // the log's name is in it. SQLite's own directory flush cannot be relied on: this build flushes the log in its place.
 //
-// A reader is opened for writing too, because reading a write-ahead log needs its index, and is then told not to write.
+// A reader is opened for writing too, because reading a write-ahead log needs its index, and is then set not to write.
 func open(disk store.Disk, path string, writes bool) (*Store, error) {
 	flags := sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI | sqlite3.OPEN_NOFOLLOW
 	if writes {

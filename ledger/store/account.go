@@ -19,7 +19,7 @@ type AccountKey struct {
 	Holder    string
 }
 
-// Account is one row of the table of accounts: a privacy filter, whose claim and proof stand at accounting.Filter, as
+// Account is one row of the table of accounts: a privacy filter, whose claim and proof are at accounting.Filter, as
 // it is kept. What a charge may take is decided by it, in Go where a charge is foreseen or read from the chain, and in
 // the stores by the same condition as SQL (ChargeUpdate).
 //
@@ -33,7 +33,7 @@ type Account struct {
 	Ends int64 // window: the first nanosecond that is outside it; 0 means for life
 }
 
-// Rolled is the account as it stands at now: a window that is over begins again with nothing spent.
+// Rolled returns the account as it is at now: a window that is over begins again with nothing spent.
 func (a Account) Rolled(now, ends int64) Account {
 	if a.Ends != 0 && a.Ends <= now {
 		a.Spent, a.Over, a.Ends = accounting.Charge{}, privacy.Cost{}, ends

@@ -57,7 +57,7 @@ const (
 // name the account, $4 is the ledger's time, $5 the end of the window that holds it, $6 to $8 the cost, $9 what its ε
 // come to under zCDP. A window that is over begins again in the same statement.
 //
-// Each parameter of the condition first stands beside a column, whence PostgreSQL takes its type.
+// Each parameter of the condition is first beside a column, whence PostgreSQL takes its type.
 const ChargeUpdate = ` SET
 	eps = ` + over + `$6 WHEN eps > 9223372036854775807 - $6 THEN 9223372036854775807 ELSE eps + $6 END, eps_over = ` + over + `0 ELSE eps_over END,
 	rho = ` + rhoNow + ` + $7, rho_over = ` + over + `0 ELSE rho_over END,

@@ -188,7 +188,7 @@ type Shared interface {
 	Others() (int, error)
 }
 
-// UnknownCommit is the error of a commit of which nobody has told how it went.
+// UnknownCommit is the error of a commit whose outcome nobody has reported.
 type UnknownCommit struct {
 	Request [32]byte // the batch's name
 	Cause   error

@@ -133,7 +133,7 @@ type Bucketed struct {
 // Release opens the cells, chooses the partition and observes it. Missing cells count as 0, further ones are ignored.
 //
 // Claim: ε-DP, or ρ-zCDP, at the plan's cost, for its contribution. Neighbours and sensitivity: a unit's rows are at
-// most rows single steps (replace-one: twice that) between the cells; the partition's proof stands in partition.go, the
+// most rows single steps (replace-one: twice that) between the cells; the partition's proof is in partition.go, the
 // buckets' sensitivity at buckets. Theorem: composition; the partition's ε₁-DP is ε₁²/2-zCDP (Bun, Steinke 2016).
 // Proof: given the partition, the strategy, the noise and the buckets are fixed; a cell enters its bucket by addition,
 // cut at 2^61, which brings no two values further apart, and exact noise is added to every observation. Limits: as for

@@ -33,7 +33,7 @@ func NewDomain(sizes ...int) (Domain, error) {
 	return Domain{append([]int(nil), sizes...)}, nil
 }
 
-// Set is a set of attributes of a Domain: bit i stands for attribute i. The empty set is the total.
+// Set is a set of attributes of a Domain: bit i is attribute i. The empty set is the total.
 type Set uint64
 
 // Has reports whether the attribute is in the set.

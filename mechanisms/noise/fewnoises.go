@@ -13,12 +13,12 @@ import "math"
 // value of g'', E g(S̃) − ½G'·(κ − Var S̃) ≤ E g(S) ≤ E g(S̃) + ½G·(κ − Var S̃).
 //
 // Proof. By Taylor g(S̃) + g'(S̃)(S−S̃) − ½G'(S−S̃)² ≤ g(S) ≤ g(S̃) + g'(S̃)(S−S̃) + ½G(S−S̃)². Given F the middle
-// terms are 0 in the mean, and E (S−S̃)² = Var S − Var S̃ with Var S = κ. G and G' stand at w = 5±√10, by (3) of
+// terms are 0 in the mean, and E (S−S̃)² = Var S − Var S̃ with Var S = κ. G and G' are at w = 5±√10, by (3) of
 // mixture.go.
 //
 // What F is. Of a noise whose share of the variance is s it tells in which step of the length h the variance sE lies: K
 // = ⌊sE/h⌋, with P(K ≥ k) = qᵏ and q = exp(−h/s). An exponential forgets, so that E(sE | K) is hK and a constant, which
-// is s − h·E K. Of a noise that is small beside h nothing is told, and its share is in S̃ as it is. So S̃ = hΣK + 1 −
+// is s − h·E K. Of a noise that is small beside h nothing is given, and its share is in S̃ as it is. So S̃ = hΣK + 1 −
 // hΣE K, and Var S̃ = h²Σ q/(1−q)². The law of ΣK is that of one geometric variable after the other: f(k) = q·f(k−1) +
 // (1−q)·p(k), sums of positive numbers. What lies beyond the last k counts as g = 1 from above and g = 0 from below,
 // and so do probabilities that are left out.

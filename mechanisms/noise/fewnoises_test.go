@@ -43,7 +43,7 @@ func fewShapes(r *rand.Rand) (list []fewShape) {
 }
 
 // TestFewNoisesAgainstTheExact holds half-widths of few noises against the tail itself, by a naive twin: never below
-// it, and at most 1 % above where one is told. It is told for all shapes at 90 to 99.9 %.
+// it, and at most 1 % above where one is given. It is given for all shapes at 90 to 99.9 %.
 func TestFewNoisesAgainstTheExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 105))
 	for _, alpha := range []Probability{.5, .3, .1, .05, .01, .001, 3e-4} {

@@ -4,7 +4,7 @@ import "math"
 
 const (
 	// leastTail is the least tail probability for which 1 − (a sum of cosines) is computed with digits to spare; below
-	// it the Chernoff bound stands alone, some 7 % above.
+	// it the Chernoff bound is alone, some 7 % above.
 	leastTail = 1e-10
 	rounding  = 1e-13 // a bound of the floating-point error of such a sum, but for the phases, measured below 1e-14
 	narrow    = 1e-5  // of a tail: what each bound may add to it

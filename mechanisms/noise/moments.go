@@ -131,7 +131,7 @@ func laplaceLogMoment(t float64) func(theta float64) float64 {
 }
 
 // narrowLogMoment adds up the values that tilting by exp(θk) makes likely: those around p·θ. Far out the Gaussian bound
-// pθ²/2 stands for it, which every discrete Gaussian keeps.
+// pθ²/2 replaces it, which every discrete Gaussian keeps.
 func (d Distribution) narrowLogMoment(theta float64) float64 {
 	p := d.parameter()
 	center := p * theta

@@ -77,7 +77,7 @@ func rootOf(n *big.Int) uint64 { return new(big.Int).Sqrt(n).Uint64() }
 // caller must look at r.Err() after the last draw and before it uses any.
 //
 // Claim: with fair, independent words the result has exactly the distribution's probabilities, clipped. The proofs
-// stand at geometric and gaussian; every step compares integers. Limits: the time and the words taken depend on the
+// are at geometric and gaussian; every step compares integers. Limits: the time and the words taken depend on the
 // result, but from a source of FixedWork. Fill is faster for many.
 func (d Distribution) Sample(r *Reader) int64 {
 	switch {

@@ -51,7 +51,7 @@ func timed(n int, draw func() int64) (sizes, times []float64) {
 
 // TestT19SamplerTime: the time of a sampler of fixed work does not go with the size of its noise; that of one that
 // takes a few nanoseconds more for each unit of it does, so the test sees what it is to see. The ordinary sampler's is
-// told: what releases draw without `sampling: fixed-work` is covered by the grid of answers, not by this.
+// shown: what releases draw without `sampling: fixed-work` is covered by the grid of answers, not by this.
 func TestT19SamplerTime(t *testing.T) {
 	n := threats.Length(100_000, 100_000)
 	f, r := mustFix(t, Laplace, 20, 1), NewReader(rand.Reader)

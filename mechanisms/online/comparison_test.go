@@ -21,7 +21,7 @@ func (c Comparison) Histogram() bool { return c.HistogramSame <= c.Width }
 
 // better compares by public numbers alone. The histogram is taken at its worst query, that over all cells, the session
 // at any: up to many cells the histogram wins by orders of magnitude, and a planner that asked for a session there
-// should be told so.
+// should know so.
 func better(p Plan, miss noise.Probability) (Comparison, error) {
 	cost, err := p.Cost()
 	if err != nil {

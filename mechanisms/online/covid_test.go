@@ -21,7 +21,7 @@ func generator(stream byte) *weak.ChaCha8 {
 }
 
 // The set-up of Turbo's Covid experiment (Kostopoulou and others 2023): positive 2 × gender 2 × age 4 × ethnicity 8.
-// Its case counts are not public here, so rates of about the right size stand in for them.
+// Its case counts are not public here, so rates of about the right size replace them.
 const covidCells = 128
 
 func covidRates() []float64 {

@@ -9,7 +9,7 @@ import (
 )
 
 // Memo answers a query that was asked before with the same answer, at no cost, also after the end: repeating what has
-// been told is post-processing. It remembers the first Limit queries.
+// been released is post-processing. It remembers the first Limit queries.
 type Memo struct {
 	lock    sync.Mutex
 	to      Answerer

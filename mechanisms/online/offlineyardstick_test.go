@@ -148,8 +148,8 @@ func (h Hypothesis) Cells() []float64 {
 //
 // Claim: Plan.Cost-DP (-zCDP). Theorem: adaptive composition of Rounds choices (Distinguisher.Farthest or First) and at
 // most Rounds answers with discrete Laplace or Gaussian noise for a query that moves by at most moves. Proof: the rows
-// are opened in Farthest, in First and in measure alone; whether there is an answer is what First told. Guesses are
-// functions of what these have told, and so is the list of queries that are left: those measured are taken out. Limits:
+// are opened in Farthest, in First and in measure alone; whether there is an answer is what First said. Guesses are
+// functions of what these have said, and so is the list of queries that are left: those measured are taken out. Limits:
 // the number of rounds is fixed; stopping early would have to be paid for.
 func (p OfflinePlan) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[Hypothesis], error) {
 	var none privacy.Released[Hypothesis]

@@ -88,14 +88,15 @@ func (r Reason) String() string {
 // 1.4); for the outline Hardt and Rothblum 2010, Roth and Roughgarden 2010, Gupta, Roth, Ullman 2012. Proof: the rows
 // are opened in instance.observe alone. Everything else is a function of the answers: guesses come from the hypothesis,
 // the hypothesis from the transcript, the end from the count of hard answers. Pure, no restart: one instance, c =
-// Updates: ε₁ + c(ε₂+ε₃) by the claim at instance. Pure, a restart: the old instance has told some hard answers that
-// are in the state, and at most one hard bit that is not (its step was not saved, so its answer was withheld, and the
-// session stopped). It gives up one update, ε₂+ε₃, and max(0, ε₁−ε₃) that was paid for the restart at the beginning:
-// together at least ε₂ for that bit and ε₁ for the new threshold's noise. zCDP: a new instance begins after every hard
-// answer, each (ε₁+ε₂)-DP in its bits and so (ε₁+ε₂)²/2-zCDP, and ρ₃ for the answer; an abandoned instance, whatever of
-// it was seen, is covered by the update that the restart takes. No instance begins when no update is left. Limits:
-// every answer is within Plan.Width by its own noise, but nothing promises that the updates last: that depends on the
-// rows and queries. Restoring twice from one state would make two instances of one: the state's keeper holds a lease.
+// Updates: ε₁ + c(ε₂+ε₃) by the claim at instance. Pure, a restart: the old instance has released some hard answers
+// that are in the state, and at most one hard bit that is not (its step was not saved, so its answer was withheld, and
+// the session stopped). It gives up one update, ε₂+ε₃, and max(0, ε₁−ε₃) that was paid for the restart at the
+// beginning: together at least ε₂ for that bit and ε₁ for the new threshold's noise. zCDP: a new instance begins after
+// every hard answer, each (ε₁+ε₂)-DP in its bits and so (ε₁+ε₂)²/2-zCDP, and ρ₃ for the answer; an abandoned instance,
+// whatever of it was seen, is covered by the update that the restart takes. No instance begins when no update is left.
+// Limits: every answer is within Plan.Width by its own noise, but nothing promises that the updates last: that depends
+// on the rows and queries. Restoring twice from one state would make two instances of one: the state's keeper holds a
+// lease.
 type Session struct {
 	lock       sync.Mutex
 	plan       Plan

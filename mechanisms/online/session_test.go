@@ -94,7 +94,7 @@ func TestTheCapHalts(t *testing.T) {
 	}
 }
 
-// TestAFailedSaveWithholdsTheAnswer: nothing is told, nothing more is answered, and what is restored from the
+// TestAFailedSaveWithholdsTheAnswer: nothing is released, nothing more is answered, and what is restored from the
 // last durable state has lost an update for what may have been seen.
 func TestAFailedSaveWithholdsTheAnswer(t *testing.T) {
 	p := planned(t, small(false, privacy.Pure), 100)

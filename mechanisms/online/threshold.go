@@ -24,11 +24,11 @@ import (
 // most 2s further up, and P(y ≥ t) ≤ exp(h·ε₂/2s)·P(y ≥ t+h) for whole t and h ≥ 0: both are powers of exp(−ε₂/2s)
 // where t ≥ 0, and where t < 0 the left is 1 and the right at least exp(h·ε₂/2s)·exp(−(t+h)·ε₂/2s). So each of the c
 // hard bits costs at most exp(ε₂), and z exp(ε₁), once. A hard answer q(D) + fresh noise is independent of y_i and z,
-// which are never told; given the past it costs ε₃ (ρ₃) by adaptive composition. T, and whatever mean the noise has, is
-// public and decides the error alone. Limits: what is compared is never what is answered: y_i known, an answer equal to
-// the compared value would tell z's bound, and no ε at all would hold (the faults in the tests). The samplers' ends at
-// ±2^63 are reached with probability below exp(−2^20). Sums take time in proportion to the query's cells; whether an
-// answer is hard is public.
+// which are never released; given the past it costs ε₃ (ρ₃) by adaptive composition. T, and whatever mean the noise
+// has, is public and decides the error alone. Limits: what is compared is never what is answered: y_i known, an answer
+// equal to the compared value would tell z's bound, and no ε at all would hold (the faults in the tests). The samplers'
+// ends at ±2^63 are reached with probability below exp(−2^20). Sums take time in proportion to the query's cells;
+// whether an answer is hard is public.
 type instance struct {
 	sources sources
 	above   int64                    // the threshold, public

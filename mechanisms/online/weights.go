@@ -7,7 +7,7 @@ import (
 
 // weights is a hypothesis that is one distribution over the cells and a cell for absent rows.
 //
-// It is a function of the transcript: no rows and no noise that was not told enter it, so that everything here is
+// It is a function of the transcript: no rows and no noise that was not released enter it, so that everything here is
 // post-processing and may be as approximate as it likes.
 type weights struct {
 	p     []float64

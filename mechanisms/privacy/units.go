@@ -1,5 +1,5 @@
 // Package privacy holds the units in which privacy is counted, each a type of its own, and the two wrappers
-// (Sensitive, Released) that every package uses to say on which side of the privacy boundary a value stands.
+// (Sensitive, Released) that every package uses to say on which side of the privacy boundary a value is.
 package privacy
 
 import (

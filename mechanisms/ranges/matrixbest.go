@@ -179,8 +179,8 @@ func (w grouped) themselves() *mat.Dense {
 const matrixBits = 20
 
 // integers rounds A, a strategy for the groups whose greatest column is brought to 2^matrixBits in the norm. Where that
-// leaves a cell apart from nothing, or groups of several cells or dependent columns leave cells that cannot be told
-// apart, rows for single cells follow: with what the cell's column has left, at least a thousandth (L1; L2 a
+// leaves a cell apart from nothing, or groups of several cells or dependent columns leave cells that cannot be
+// distinguished, rows for single cells follow: with what the cell's column has left, at least a thousandth (L1; L2 a
 // hundredth).
 func (w grouped) integers(a *mat.Dense, norm Norm) (*matrix, error) {
 	rows, groups := a.Dims()

@@ -54,7 +54,7 @@ func TestPIdentityAtOtherNumbersOfCells(t *testing.T) {
 }
 
 // TestAuditPIdentity: neighbouring cells, observed with discrete Laplace noise for the strategy's sensitivity at ε = 1,
-// are told apart no better than that; and better, seen by the same audit, when the sensitivity is off by 1.2. The
+// are distinguished no better than that; and better, seen by the same audit, when the sensitivity is off by 1.2. The
 // judged number is the likelihood ratio. Alarm 1e-6 for each of 4 audits.
 func TestAuditPIdentity(t *testing.T) {
 	for _, cells := range []int{12, 16} {

@@ -53,7 +53,7 @@ const MaxWeight = 1 << 20
 func NewTree(cells int, radices []int) (Tree, error) { return NewWeightedTree(cells, radices, nil) }
 
 // NewWeightedTree checks the radices, from the root down: each at least 2, together at least the cells, none
-// superfluous; and the weights, one for each radix, from 1 to MaxWeight. No weights at all stand for all 1.
+// superfluous; and the weights, one for each radix, from 1 to MaxWeight. No weights at all mean all 1.
 func NewWeightedTree(cells int, radices []int, weights []int64) (Tree, error) {
 	if cells < 2 || len(radices) == 0 {
 		return Tree{}, fmt.Errorf("tree of %d cells with %d radices, must have at least 2 cells and 1 radix", cells, len(radices))
@@ -383,7 +383,7 @@ func (t *closedTree) within(l, cells int) float64 {
 }
 
 // prefixVariance returns the variance of the reading of the first so many cells. The blocks of each level that are in
-// no complete block above stand side by side, and are independent.
+// no complete block above are side by side, and are independent.
 func (t *closedTree) prefixVariance(cells int) float64 {
 	sum, from := 0.0, 0
 	for l := len(t.blocks) - 1; l >= 0; l-- {

@@ -198,7 +198,7 @@ type Description struct {
 	Kind    Kind
 	Cells   int
 	Radices []int   // Tree: the branching factors from the root down; ContinualTree: from the top level down, none but cells if empty; ContinualRoot: the band
-	Weights []int64 // Tree: what each level's counts are multiplied by; nil stands for all 1
+	Weights []int64 // Tree: what each level's counts are multiplied by; nil means all 1
 	Bits    int     // Sine, Cosine: the longest column of the integer matrix is about 2^Bits long; ContinualRoot: its largest entry
 	Version int     // PIdentity, Sine, Cosine: of the recipe or the shipped data, from 1
 	Matrix  []int64 // Matrix: row by row
@@ -210,7 +210,7 @@ type Description struct {
 
 // Marginal is what is observed of one marginal of a cube: its cells, or the rows of its residual, times a weight.
 type Marginal struct {
-	Attributes uint64 // bit i stands for attribute i; none means the total
+	Attributes uint64 // bit i is attribute i; none means the total
 	Residual   bool
 	Weight     int64
 }

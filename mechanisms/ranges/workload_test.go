@@ -152,10 +152,10 @@ func gaussianEpsilon(mu float64) float64 {
 	return high
 }
 
-// TestAuditStrategies: neighbouring cells, observed with noise for the strategy's sensitivity, are told apart no better
-// than that noise allows; and better, seen by the same audit, when the sensitivity is off by 1.2, or add-remove's under
-// replace-one. The judged number is the projection on the direction in which the observations differ, which with
-// Gaussian noise is all that there is. Alarm 1e-6 for each of 16 audits.
+// TestAuditStrategies: neighbouring cells, observed with noise for the strategy's sensitivity, are distinguished no
+// better than that noise allows; and better, seen by the same audit, when the sensitivity is off by 1.2, or
+// add-remove's under replace-one. The judged number is the projection on the direction in which the observations
+// differ, which with Gaussian noise is all that there is. Alarm 1e-6 for each of 16 audits.
 func TestAuditStrategies(t *testing.T) {
 	claim := gaussianEpsilon(1)
 	for _, d := range []Description{

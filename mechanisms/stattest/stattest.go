@@ -1,6 +1,6 @@
 // Package stattest judges samples against claims: a distribution, its mean and variance, how often an interval holds,
-// how well two neighbouring databases can be told apart. Every judgement states the probability with which it rejects
-// what is right (Alarm); whoever runs several adds them up. It is for tests: nothing that serves imports it.
+// how well two neighbouring databases can be distinguished. Every judgement states the probability with which it
+// rejects what is right (Alarm); whoever runs several adds them up. It is for tests: nothing that serves imports it.
 package stattest
 
 import (

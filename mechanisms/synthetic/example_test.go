@@ -47,7 +47,7 @@ func Example() {
 	// 12 made-up rows
 }
 
-// The small database: 12 rows that stand for a thousand.
+// The small database: 12 rows that represent a thousand.
 func ExampleSmall() {
 	queries, err := synthetic.NewQueries(4, [][]int32{{0}, {1, 2}, {2, 3}, {0, 3}})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package aggregate binds the SELECTs that aggregate private rows: what stands in GROUP BY becomes keys, and aggregates
-// become counters, of a question (package linear). The rows are package bind's, and what stands above the question is
+// Package aggregate binds the SELECTs that aggregate private rows: the items of GROUP BY become keys, and aggregates
+// become counters, of a question (package linear). The rows are package bind's, and what is above the question is
 // package outerquery's. Of
 //
 //	SELECT age / 10, avg(income) FROM people WHERE active GROUP BY 1 HAVING count(*) > 5

@@ -314,7 +314,7 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 
 // boolean binds bool_or, bool_and and every: whether some row has it, or none has it not. SELECT bool_or(late) FROM
 // trips is that clearly more rows than noise makes are late: a digit of bit_or, without its column. With SET dp.alarms
-// they may be alarms instead (topk.go), which cost less and stand alone.
+// they may be alarms instead (topk.go), which cost less and are asked alone.
 func (g *Grouping) boolean(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)
 	if len(f.Args) != 1 || f.FuncVariadic || f.AggStar {

@@ -20,7 +20,7 @@ import (
 // candidates are rows.
 
 // fanned is a grouping of private rows that meet a public list. The SELECT is bound once for any candidate, whose
-// columns stand at virtual positions, and once for each: what differs between them are constants and conditions. What
+// columns have virtual positions, and once for each: what differs between them are constants and conditions. What
 // is asked is one question with counters of its own for each candidate; its answer is turned over, so that candidates
 // are rows.
 type fanned struct {
@@ -32,7 +32,7 @@ type fanned struct {
 	calls   []*pg.Node      // aggregates bound so far
 	found   []*Found        // by call
 	ranking *linear.Ranking // nil: more is shown than the first candidates
-	label   *pg.Node        // of ranking: stands for their rank
+	label   *pg.Node        // of ranking: the column of their rank
 }
 
 // fanKey is a key: a constant of each candidate, or an expression over the private rows.

@@ -152,7 +152,7 @@ func (g *Grouping) Present() *pg.Node {
 	return is.Formula
 }
 
-// declaredEnd is the least or the largest value of a column whose ends the policy lets stand for those of its rows,
+// declaredEnd is the least or the largest value of a column whose ends the policy gives for those of its rows,
 // which are not looked at; nil means it is another's.
 func (g *Grouping) declaredEnd(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if name != "min" && name != "max" || len(f.Args) != 1 || f.AggStar || f.AggWithinGroup || f.FuncVariadic {
@@ -160,7 +160,7 @@ func (g *Grouping) declaredEnd(name string, f *pg.FuncCall) (*Found, *refuse.Ref
 	}
 	e, refusal := g.Below("an aggregate").Expr(f.Args[0])
 	if refusal != nil || e.Form != semantics.FormColumn {
-		return nil, nil // what is wrong with it is told when it is bound
+		return nil, nil // what is wrong with it is reported when it is bound
 	}
 	c := g.Rows.Table.Columns[e.Cols[0]]
 	if !c.Ends || c.Domain == nil || !c.Domain.Ordered() {

@@ -20,7 +20,7 @@ import (
 )
 
 // A SELECT that aggregates private rows. SELECT age / 10, count(*) FROM people GROUP BY 1 HAVING count(*) > 5 becomes a
-// question with the key age / 10 and one counter; what is said of the answer, here HAVING, stands above it.
+// question with the key age / 10 and one counter; what is said of the answer, here HAVING, is above it.
 
 // Grouping is a SELECT that aggregates private rows: a question below, and expressions over its answer above.
 type Grouping struct {
@@ -195,7 +195,7 @@ type Found struct {
 	typmod       int32 // of a choice among chars
 }
 
-// Look finds the leaf's column that a node stands for; nil, nil means none, go on with its parts.
+// Look returns the leaf's column that a node means; nil, nil means none, go on with its parts.
 func (g *Grouping) Look(n *pg.Node) (*Found, *refuse.Refusal) {
 	if f := g.Thresholds[n]; f != nil {
 		return f, nil

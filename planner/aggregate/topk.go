@@ -21,7 +21,7 @@ import (
 // by a score, and no score: the candidates may be chosen (docs/adr/0020). A score is a weight, which is public, times a
 // count or a sum that cannot be below zero.
 
-// findRanking notes that a grouping shows the first candidates alone: a first counter stands for their rank, by which
+// findRanking notes that a grouping shows the first candidates alone: the first counter is their rank, by which
 // the answer is sorted before all else. Where they are not chosen it is 0 in all rows.
 func (f *fanned) findRanking() {
 	g := f.g

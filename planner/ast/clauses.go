@@ -125,7 +125,7 @@ var valueAggregates = []string{"avg", "bool_and", "bool_or", "every", "max", "mi
 // NullsOfNone are the aggregates that make an expression NULL where there are no rows: those that are no counts, by
 // themselves or in what is NULL where a part of it is. Each of them does, so that sum(x) + sum(y) is NULL where either
 // is. None: the expression is another one, such as coalesce(sum(x), 5) + 1 or sum(x) IS NULL, of which rows without a
-// group would have to be told from those with one.
+// group would have to be distinguished from those with one.
 func NullsOfNone(n *pg.Node) []*pg.FuncCall {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_TypeCast:

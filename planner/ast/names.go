@@ -14,7 +14,7 @@ import (
 const Unnamed = "?column?"
 
 // ColumnName is the name that PostgreSQL gives a column of the answer without an alias (FigureColname of its parser),
-// and how surely: 2 for a name that stands there, 1 for one of a type or CASE, which a name inside goes before, 0 and
+// and how surely: 2 for a name that is written, 1 for one of a type or CASE, which a name inside goes before, 0 and
 // "" for none. A sub-query's column has a name in any case, so that SELECT (SELECT 1)::int is named ?column?, and
 // SELECT 1::int is int4.
 func ColumnName(n *pg.Node) (name string, sure int) {

@@ -1,5 +1,5 @@
 // Package ast reads and makes trees of PostgreSQL's grammar: what a call is named, which nodes hang below an
-// expression, where in the text a node stands, what a type's name means, and what PostgreSQL calls a column. Of
+// expression, where in the text a node is, what a type's name means, and what PostgreSQL calls a column. Of
 //
 //	SELECT date_trunc('month', d)::date, count(*) FILTER (WHERE n > 3) FROM visits GROUP BY 1
 //

@@ -13,11 +13,11 @@ import (
 )
 
 // A sub-query in an expression over private rows which reads none of the rows around it is a statement of its own (ADR
-// 117). It is answered first, with noise, and what was released of it stands here as constants: of
+// 117). It is answered first, with noise, and what was released of it is here as constants: of
 //
 //	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
 //
-// the condition is income > 31207.4 once the average is known. Until then something of its type stands there
+// the condition is income > 31207.4 once the average is known. Until then a value of its type is there
 // (Answer.Standing).
 
 // answeredAs is what is done with the rows of a sub-query, by its form.
@@ -28,7 +28,7 @@ var answeredAs = map[pg.SubLinkType]Use{pg.SubLinkType_EXPR_SUBLINK: LookedUp, p
 func asks(b *Binder) bool { return b.Inner != nil && len(b.viewing) == 0 }
 
 // answeredFirst translates such a sub-query; nil, nil means it is none, or nobody answers it here. What is only
-// explored asks nothing, since it may stand above the boundary, where a sub-query has leaves beside those of the
+// explored asks nothing, since it may be above the boundary, where a sub-query has leaves beside those of the
 // statement.
 func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *Rows) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
@@ -196,7 +196,7 @@ func (b *noting) alone(sel *pg.SelectStmt, scope *Scope, pos int) (*pg.SelectStm
 		}
 	}
 	ast.Each(sel.ProtoReflect(), note)
-	for s := scope; s != nil; s = s.next { // the innermost first: what one names stands before it
+	for s := scope; s != nil; s = s.next { // the innermost first: what one names is before it
 		if !named[s.name] || s.query == nil {
 			continue
 		}

@@ -30,7 +30,7 @@ type Binder struct {
 	Context reuse.Context
 	Text    string         // the statement
 	Top     *pg.SelectStmt // its tree
-	Inside  bool           // its answer stands in a condition on private rows: no rows are made up for it, nor left out (privacy rule 15)
+	Inside  bool           // its answer is in a condition on private rows: no rows are made up for it, nor left out (privacy rule 15)
 	Env     scalar.Env
 	Params  *semantics.Parameters
 	Given   []string // as in plans.Outer
@@ -45,8 +45,8 @@ type Binder struct {
 // noting is what is noted of conditions below a join.
 type noting struct{ Notes semantics.Notes }
 
-// Answering tells what a sub-query came to, or what stands for it until it is answered. Of one that is only explored it
-// tells what is known: nil, nil.
+// Answering returns what a sub-query came to, or its placeholder until it is answered. Of one that is only explored it
+// returns what is known: nil, nil.
 type Answering func(sel *pg.SelectStmt, use Use) (*plans.Answer, *refuse.Refusal)
 
 // Use is what a statement does with what a sub-query came to.
@@ -167,7 +167,7 @@ func (b *Binder) FromRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refu
 }
 
 // perPlace is what the places of a table's inputs take of Work, each: they are gone through to bound, name and write its
-// rows. A WITH query that is named twice stands in two, and thirty of them, one in the other, in 2^30.
+// rows. A WITH query that is named twice is in two, and thirty of them, one in the other, in 2^30.
 const perPlace = 1 << 9
 
 func (b *Binder) itemRows(n *pg.Node, scope *Scope) (*Rows, *refuse.Refusal) {
@@ -415,7 +415,7 @@ func (b *Binder) RowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	return nil
 }
 
-// star tells the relations that * and alias.* stand for; nil for any other target.
+// star returns the relations that * and alias.* mean, or nil for any other target.
 func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 	ref := target.Val.GetColumnRef()
 	if ref == nil || len(ref.Fields) == 0 || ref.Fields[len(ref.Fields)-1].GetAStar() == nil {

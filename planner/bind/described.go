@@ -144,7 +144,7 @@ func (b *Binder) viewRows(t *policy.Table, pos int) (*Rows, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if pos >= 0 { // what is refused of it is refused of the name that stands for it
+	if pos >= 0 { // what is refused of it is refused of the name that means it
 		ast.PlaceAt(sel.ProtoReflect(), int32(pos))
 	}
 	params, path, literals := b.Params, b.Context.Settings.SearchPath, b.Env.Literals
@@ -203,7 +203,7 @@ func ViewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 	return sel, refusal
 }
 
-// noPublicRows stands for public tables before they are copied.
+// noPublicRows replaces public tables before they are copied.
 type noPublicRows struct{ reuse.NoCache }
 
 func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }

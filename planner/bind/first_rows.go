@@ -101,7 +101,7 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 	}
 	from, refusal := b.FromRows(sel, scope)
 	if from == nil || refusal != nil {
-		return nil, nil, nil // what is wrong with it is told by whoever else translates it
+		return nil, nil, nil // whoever else translates it reports what is wrong with it
 	}
 	each := forEach(sel, from, nil)
 	if each == nil || from.readsOthers(each.Groups.WhereClause) {
@@ -119,7 +119,7 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 		return nil, nil, nil
 	}
 	rows := a.Rows
-	if a.Standing { // where a key is NULL something stands for it, which may be another's
+	if a.Standing { // where a key is NULL it has a placeholder, which may be another's
 		seen := map[string]bool{}
 		rows = slices.DeleteFunc(slices.Clone(rows), func(row []policy.Value) bool {
 			text, _ := derived.JoinKey(row[:len(each.Around)])

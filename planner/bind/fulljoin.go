@@ -260,7 +260,7 @@ func (r *Rows) reference(name string, pos int) *pg.Node {
 	return pg.MakeColumnRefNode(fields, int32(pos))
 }
 
-// equalColumns is the condition that USING stands for.
+// equalColumns returns the condition that USING means.
 func equalColumns(left, right *Rows, name string, pos int) *pg.Node {
 	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, left.reference(name, pos), right.reference(name, pos), int32(pos))
 }
@@ -331,7 +331,7 @@ func alike(a, b *semantics.Expr) bool {
 // starTarget is *.
 var starTarget = &pg.ResTarget{Val: pg.MakeColumnRefNode([]*pg.Node{{Node: &pg.Node_AStar{AStar: &pg.A_Star{}}}}, -1)}
 
-// starred are the positions that * or alias.* stands for: what USING has merged comes first in *.
+// starred returns the positions that * or alias.* means: what USING has merged comes first in *.
 func (r *Rows) starred(target *pg.ResTarget, parts []relation) []int {
 	if parts == nil { // it is no star
 		return nil

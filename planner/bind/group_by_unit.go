@@ -24,7 +24,7 @@ type unitRows struct {
 	u     *derived.PerUnit
 	exprs []*semantics.Expr // of the keys that are not join keys, by derived column
 	keys  []linear.Key
-	said  bool // a key that does not say whose a row is is told: nothing else tells it
+	said  bool // a key that does not say whose a row is is reported: nothing else reports it
 }
 
 // perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
@@ -35,7 +35,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 	g.put = g.column
 	items, refusal := g.items(sel)
 	if refusal != nil || !g.withinUnits(items) {
-		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
+		return nil, nil // what it is, and what is wrong with it, is reported when it is bound as a leaf
 	}
 	if alone, refusal := from.rowByRow("grouped by unit"); refusal != nil {
 		return nil, refusal
@@ -93,7 +93,7 @@ func (g *unitRows) withinUnits(items []*pg.Node) bool {
 	return hidden != nil
 }
 
-// items are what the SELECT groups by: positions and output names stand for targets.
+// items returns what the SELECT groups by: positions and output names mean targets.
 func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
 	targets := g.source.Targets(sel)
 	if IsDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, ast.HasAggregate) {

@@ -25,11 +25,11 @@ type joining struct {
 	also      []*pg.Node // what holds too, and is asked of rows elsewhere: it joins where quals alone do not
 	using     []string
 	natural   bool // using is what the sides have in common
-	fromWhere bool // the conditions stand in WHERE, which is bound later
+	fromWhere bool // the conditions are in WHERE, which is bound later
 	outer     bool // rows on the left without a partner stay
 	full      bool // as do those on the right
 	preserved bool // rows of the public table without a partner stay
-	mirrored  bool // the public table stands on the left
+	mirrored  bool // the public table is on the left
 	pos       int
 }
 

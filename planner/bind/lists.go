@@ -132,7 +132,7 @@ func (b *Binder) castSeries(target *pg.ResTarget) (*Candidates, *refuse.Refusal)
 	return list, nil
 }
 
-// A LATERAL sub-query that aggregates rows of the unit of the row that it stands beside has one row for each of them,
+// A LATERAL sub-query that aggregates rows of the unit of the row that it is joined to has one row for each of them,
 // whose values are sub-queries over that unit (unit_value.go):
 //
 //	SELECT p.sex, avg(q.n) FROM people p, LATERAL (SELECT count(*) AS n, sum(v.price) AS paid FROM visits v WHERE v.person_id = p.person_id) q GROUP BY 1
@@ -366,7 +366,7 @@ func (r *Rows) unstarred(sel *pg.SelectStmt) *pg.SelectStmt {
 		LimitOption: sel.LimitOption, LockingClause: sel.LockingClause, WithClause: sel.WithClause, Op: sel.Op}
 }
 
-// GroupItem finds the expression that an item of GROUP BY stands for: an output column by its position, or by its name
+// GroupItem returns the expression that an item of GROUP BY means: an output column by its position, or by its name
 // where no column of the rows has it.
 func (r *Rows) GroupItem(n *pg.Node, targets []Target) (*pg.Node, *refuse.Refusal) {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {

@@ -41,7 +41,7 @@ func (c *Candidates) Where(candidate int) []*semantics.Expr { return c.where[can
 // MaxCandidates bounds a list.
 const MaxCandidates = 1 << 10
 
-// virtualColumn is the position of a list's first column where it stands for any candidate.
+// virtualColumn is the position of a list's first column where it means any candidate.
 const virtualColumn = 1 << 20
 
 func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {

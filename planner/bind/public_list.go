@@ -25,7 +25,7 @@ import (
 const (
 	maxListed     = 4096 // values
 	maxConditions = 256  // conditions that are different
-	perBranch     = 200  // steps that translating one condition for one public row stands for
+	perBranch     = 200  // steps that translating one condition for one public row counts as
 )
 
 // listed is a sub-query over the rows of a public table.
@@ -80,7 +80,7 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		return l.value(value, IsDistinct(sel))
 	}
 	over := b.OverRows(r, "WHERE")
-	if r.Table.Public { // it stands in another such sub-query
+	if r.Table.Public { // it is in another such sub-query
 		over = (&listed{b: b, public: r}).alone()
 	}
 	subject, refusal := over.Expr(s.Testexpr)
@@ -317,7 +317,7 @@ func (r *Rows) equatedAround(where *pg.Node) (own, around, rest []*pg.Node) {
 
 // forEach reads a sub-query over rows as groups, nil means it is another one. What must hold of a row around it beside
 // the sub-query, by the column that is equated alone, narrows the groups too: conditions are the conjuncts of the WHERE
-// clause that it stands in.
+// clause that it is in.
 func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	target := sel.TargetList[0].GetResTarget().GetVal()
 	out := &EachOf{}
@@ -376,7 +376,7 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 	return forEach(sel, from, conditions), nil
 }
 
-// GroupsOfEach is the alias of the groups in what ForEach makes, and ValueOfEach their value. What stands around the
+// GroupsOfEach is the alias of the groups in what ForEach makes, and ValueOfEach their value. What is around the
 // sub-query is compared with them within it, where a name of theirs would hide one of the rows around: x(value) is what
 // people call a list.
 const (

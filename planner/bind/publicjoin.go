@@ -89,7 +89,7 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	return l.columns(from, rest, j)
 }
 
-// beside names the rows of a public table, and reports whether private rows may stand beside them.
+// beside names the rows of a public table, and refuses private rows that may not be joined to them.
 func beside(from, public *Rows, alias *pg.Alias, j *joining) (private, named *Rows, refusal *refuse.Refusal) {
 	if from, refusal = from.rowByRow("joined with a public table after it"); refusal != nil {
 		return nil, nil, refusal
@@ -331,7 +331,7 @@ func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals 
 	return &out, nil
 }
 
-// column is a column of either side. Those of the public side stand after the others.
+// column is a column of either side. Those of the public side are after the others.
 func (m *matcher) column(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
 	own, missing := m.from.Column(fields, pos)
 	other, also := m.public.Column(fields, pos)

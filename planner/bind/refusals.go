@@ -74,7 +74,7 @@ var (
 	mixedValues    = refuse.New("values-types", "42804", "VALUES types %s and %s cannot be matched", "Give all rows of a column the same type: '…'::type.", `SELECT v.n, count(*) FROM people, (VALUES (1), (current_date)) v(n) GROUP BY v.n`)
 )
 
-// What is wrong with a SELECT that the data owner gave as a source. She is told when the policy is checked.
+// What is wrong with a SELECT that the data owner gave as a source. It is reported when the policy is checked.
 var (
 	viewStatement = refuse.New("view-statement", "42601", "the source must be one SELECT", "Write a single SELECT, or the name of a table.", "")
 	viewCircle    = refuse.New("view-circle", "42P19", "the source of table %s reads that table itself", "Read the tables below it.", "")

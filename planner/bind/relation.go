@@ -16,7 +16,7 @@ import (
 )
 
 // Private rows as FROM sees them. FROM (SELECT age AS years FROM people WHERE active) t are the rows of people, with a
-// column years and the condition active: names are looked up here, and what stands below is pulled up into one
+// column years and the condition active: names are looked up here, and what is below is pulled up into one
 // question.
 
 // Rows are private rows as a FROM sees them: one table, of the policy or derived, narrowed by conditions and renamed or

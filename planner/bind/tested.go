@@ -189,7 +189,7 @@ func truthOf(holds, fails predicate.Pred) policy.Value {
 	return nil
 }
 
-// A sum of several columns that stands below something else is settled: it becomes a column of its own (Computed), so
+// A sum of several columns that is below something else is settled: it becomes a column of its own (Computed), so
 // that
 //
 //	CASE WHEN closed_at - opened_at > interval '1 day' THEN 'late' ELSE 'in time' END

@@ -24,7 +24,7 @@ import (
 // or 0 where the join finds nothing, as other aggregates are NULL there: a PerUnit and a Paired (ADR 12), which no row
 // of another unit moves.
 
-// unitValue is what such a sub-query came to, once it stands among the rows' columns.
+// unitValue is what such a sub-query came to, once it is among the rows' columns.
 type unitValue struct {
 	text  string
 	value *semantics.Expr

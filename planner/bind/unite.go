@@ -25,7 +25,7 @@ import (
 // units' keys are DISTINCT and a condition on what the unit has elsewhere.
 
 // setRows are the private rows of a set operation. It returns nil if none of its branches passes such rows on, or if
-// each branch is grouped by what it shows. Each branch is bound once: branches stand in one another.
+// each branch is grouped by what it shows. Each branch is bound once: branches are nested.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	branches, refusal := branchesOf(b, sel, sel, scope)
 	if refusal != nil {
@@ -357,7 +357,7 @@ func (r *Rows) shapeOf(target *pg.ResTarget, parts []relation) string {
 		}
 	}
 	if parts != nil {
-		for _, i := range r.starredWithKeys(target, parts) { // a key that stands first in one table may stand last in another
+		for _, i := range r.starredWithKeys(target, parts) { // a key that is first in one table may be last in another
 			if i < 0 {
 				shape += "k"
 			}

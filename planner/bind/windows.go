@@ -279,7 +279,7 @@ func (v *windows) whole(n *pg.Node) (int64, *refuse.Refusal) {
 	return 0, windowConstant.At(ast.Location(n))
 }
 
-// over binds what stands in OVER: it must partition by the unit.
+// over binds the contents of OVER: it must partition by the unit.
 func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal {
 	over, refusal := v.defined(f.Over)
 	if refusal != nil {

@@ -33,7 +33,7 @@ import (
 // Kind is that of the measures, for dp.releases and the log.
 const Kind = "bounds"
 
-// maxRows is the most rows of a unit that are told apart: what max_rows_per_unit may be at most.
+// maxRows is the most rows of a unit that are distinguished: what max_rows_per_unit may be at most.
 const maxRows = 1_000_000
 
 // Question is one histogram of units.

@@ -50,7 +50,7 @@ const (
 	coarse  = 10_000
 )
 
-// maxHourly is over how many years moments are told apart by the hour.
+// maxHourly is over how many years moments are distinguished by the hour.
 const maxHourly = 40
 
 func year(date string) int {

@@ -28,7 +28,7 @@ type questionKind uint8
 
 const (
 	counts     questionKind = 1 << iota // of rows, and sums
-	choices                             // values told by their scores: quantiles, modes
+	choices                             // values chosen by their scores: quantiles, modes
 	orders                              // counts of which only the first ones are shown, and only as an order
 	thresholds                          // whether a count is above a threshold
 )

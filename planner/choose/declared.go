@@ -225,7 +225,7 @@ func DeclaredMeasure(r *policy.Release) (*plans.Measure, error) {
 // answers from those that are closed (docs/adr/0027). Which are, the plan's time says, and nothing else: what has been
 // drawn already is for the ledger to know, and does not show (privacy rule 1).
 
-// growing is the measure of a release that grows over a column of t, as it stands at a time. Its cells are the column's
+// growing is the measure of a release that grows over a column of t, as it is at a time. Its cells are the column's
 // but for NULL; closed is 0 where there is nothing to read yet.
 func growing(t *policy.Table, c *policy.Column, at time.Time) *linear.Query {
 	s := linear.Identity(t, []*policy.Column{c})
@@ -307,7 +307,7 @@ func NoteUnclosed(leaves []*LeafPlan, paths [][]*Path, notes *semantics.Notes) {
 // paid for, how many updates her own session has left, and expected errors. Where a plain histogram of its cells would
 // give less error at the same cost, the release is drawn as that histogram, unless the policy insists.
 
-// onlinePath is an online release whose columns a question reads, and how her own session of it stands.
+// onlinePath is an online release whose columns a question reads, and the state of her own session of it.
 type onlinePath struct {
 	*reuse.OnlineRelease
 	cover   func() *reuse.Reading // nil: the question cannot be read from it. Looked for once, and by whom it concerns: cells may be many

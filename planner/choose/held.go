@@ -76,7 +76,7 @@ func (ch *Optimizer) reuse(q *goal) []alternative {
 	return list
 }
 
-// aloneIn reports whether the one release that could stand in sums and differences answers by itself: it is read as
+// aloneIn reports whether the one release that could be a term of sums and differences answers by itself: it is read as
 // exactly as can be.
 func (ch *Optimizer) aloneIn(t *policy.Table, list []alternative) bool {
 	views := ch.views(t)

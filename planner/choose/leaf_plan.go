@@ -326,8 +326,8 @@ func (lp *LeafPlan) ValueOf(k int, frame *linear.Query, keys linear.Set, cell in
 // perUnit asks for the numbers of units in the groups of some keys.
 //
 // With the unit's own key it has at most one row in each group: the derived table has one for each unit and combination
-// of classes of cells, and no two combinations have equal keys, since in each column the classes are told by all keys
-// that read it.
+// of classes of cells, and no two combinations have equal keys, since in each column the classes are determined by all
+// keys that read it.
 func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []int) (*Request, *refuse.Refusal) {
 	u := &derived.PerUnit{From: q.Table}
 	var refusal *refuse.Refusal

@@ -204,8 +204,8 @@ func (w *Path) offAt(each mechanisms.Confidence) func(counter int, cells []int) 
 }
 
 // SELECT k … GROUP BY k ORDER BY count(*) DESC LIMIT n shows the keys with the most rows and no count. Where that is
-// expected to be nearer than sorting noisy counts, the keys are chosen: the leaf's column that stands for the count
-// then ranks the chosen rows, n for the first to 1 for the last, and is 0 elsewhere. What stands above does not change.
+// expected to be nearer than sorting noisy counts, the keys are chosen: the leaf's column in place of the count
+// then ranks the chosen rows, n for the first to 1 for the last, and is 0 elsewhere. What is above does not change.
 
 // topOf is how many keys a question shows in the order of its only counter, 0 for others: those whose cells are the
 // rows.

@@ -43,7 +43,7 @@ type ComputedTerm = predicate.Term
 
 func (c *Computed) Inputs() []*policy.Table { return []*policy.Table{c.From} }
 
-// Meaning: see Paired. The columns stand in the order of the statement, and mean the same in any.
+// Meaning: see Paired. The columns are in the order of the statement, and mean the same in any.
 func (c *Computed) Meaning(f policy.Fingerprints) []byte {
 	b := encodeInputs([]byte("computed"), c, f)
 	list := slices.Clone(c.Columns)

@@ -1,4 +1,4 @@
-// Package derived holds the tables that stand below a leaf and are not the policy's: pairs of a unit's rows, rows
+// Package derived holds the tables that are below a leaf and are not the policy's: pairs of a unit's rows, rows
 // marked by what the unit has elsewhere, one row a unit with aggregates over its rows, rows with sums of their columns,
 // with whether conditions on these hold, or with what window functions say of them, rows of several tables one below
 // the other, rows beside those of a public table that they match. Of
@@ -333,7 +333,7 @@ func (p *Places) Of(key int64) int {
 func (p *Places) Keys() int { return len(p.of) }
 
 // Places numbers a column of the rows, or, of −1, whether there is one; nil means the keys are no whole numbers near
-// one another, or the values cannot be told apart here. It is made once for an index.
+// one another, or the values cannot be distinguished here. It is made once for an index.
 func (k *Keyed) Places(column int) *Places {
 	if k.dense == nil || len(k.keys) > 1 {
 		return nil

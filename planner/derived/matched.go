@@ -26,7 +26,7 @@ import (
 // follow from them and from the list, which is public: so what a unit moves is bounded as before, by From's rows a
 // unit. Proof: no combination is listed twice (NewTabulated), so a left join with the list leaves each row once; the
 // row's combination is a function of its normalised values, each of which has one cell. The domain's ends are the least
-// and the largest number of the list. Limits: nothing is told of the list but by what is made of the rows; that a
+// and the largest number of the list. Limits: nothing is revealed of the list but by what is made of the rows; that a
 // combination is not listed is NULL, as SQL's outer join has it.
 type Tabulated struct {
 	From         *policy.Table
@@ -46,7 +46,7 @@ type TabulatedColumn struct {
 	Known  []bool
 }
 
-// MaxTabulated is how many combinations are told to the database.
+// MaxTabulated is how many combinations are sent to the database.
 const MaxTabulated = 1 << 17
 
 // At is the number of a combination, by its place in the list; nil means NULL.
@@ -208,7 +208,7 @@ type Matched struct {
 // Match is a combination of the arguments' cells, the first column's slowest, and a public row that it matches.
 type Match struct{ Combination, Row int32 }
 
-// MaxMatches is how many public rows one private row may match; MaxPairs, how many matches are told to the database.
+// MaxMatches is how many public rows one private row may match; MaxPairs, how many matches are sent to the database.
 const (
 	MaxMatches = 1 << 10
 	MaxPairs   = 1 << 14

@@ -37,7 +37,7 @@ type UnitedBranch struct {
 	Keys   []*policy.Column
 }
 
-// UnitedValue is a column of the branch's table or, without one, a constant, which nil stands for NULL in.
+// UnitedValue is a column of the branch's table or, without one, a constant, in which nil is NULL.
 type UnitedValue struct {
 	Column   *policy.Column
 	Constant policy.Value

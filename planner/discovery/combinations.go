@@ -31,7 +31,7 @@ func (o *Keys) Product(t *policy.Table, columns []*policy.Column) *policy.Table 
 	return o.products[name]
 }
 
-// Combined is the i-th column's value in a combination. A stand-in, which is no combination, has some value.
+// Combined is the i-th column's value in a combination. A placeholder, which is no combination, has some value.
 func Combined(text string, columns []*policy.Column, i int) policy.Value {
 	d := columns[i].Domain
 	numbers := strings.Split(text, ",")

@@ -5,7 +5,7 @@
 //	SELECT zip, count(*) FROM people GROUP BY zip
 //
 // the binder asks for the keys of zip (Want); they are looked for among what she holds (Find), and where they are not
-// there the plan says what finding them costs (Finish) and is made for keys that stand for them.
+// there the plan says what finding them costs (Finish) and is made for placeholders of the keys.
 package discovery
 
 import (
@@ -31,7 +31,7 @@ import (
 // found: with them the column has a domain like any other, in which all else is 'other' (docs/adr/0018). Which they are
 // is known only after the statement has been bound, so it is bound again with what is missing: the constants that an
 // open column is compared with, and, where it is grouped by one, the keys that she has paid for. Where she has not, the
-// plan says what finding them costs, and is made for keys that stand for them; the statement is planned anew once they
+// plan says what finding them costs, and is made for placeholders of them; the statement is planned anew once they
 // are there.
 
 // Keys is what one binding of a statement knows of open columns, and what it finds missing. Columns are the policy's.

@@ -1,4 +1,4 @@
-// Package formula writes what stands above counters: of
+// Package formula writes the SQL above counters: of
 //
 //	SELECT avg(income) FROM people
 //

@@ -84,7 +84,7 @@ func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, notes *semant
 	return nil
 }
 
-// weigh evaluates an expression on all combinations of its columns' cells, of which one stands for each piece.
+// weigh evaluates an expression on all combinations of its columns' cells, of which there is one for each piece.
 func (v *Argument) weigh(box *semantics.Box, notes *semantics.Notes) *refuse.Refusal {
 	combinations, between := 1, false
 	if refusal := semantics.Closed(box.Table, v.Arg); refusal != nil && !box.Knows(v.Arg) {
@@ -211,7 +211,7 @@ func Product2(y, x *Argument) *Summand {
 
 // noteRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a
 // numeric(15,2) up to 10^8 is of tenths, as cents are more than maxAdded, variance(price) up to 10^4 likewise, as
-// squares are. Values without a finest digit, of floating columns, are rounded always: that is told where their
+// squares are. Values without a finest digit, of floating columns, are rounded always: that is noted where their
 // domain's steps are finer.
 func (v *Argument) noteRounding(notes *semantics.Notes) {
 	if v.IsConstant() || v.Use == semantics.Scored {
@@ -244,7 +244,7 @@ func (v *Argument) noteRounding(notes *semantics.Notes) {
 	}
 }
 
-// Counters of one measure are told apart and ordered by what they count, not by how and where the statement writes
+// Counters of one measure are distinguished and ordered by what they count, not by how and where the statement writes
 // them: so the same question has the same digest, and a counter written twice is paid for once.
 
 // foldCounters finds the counters that the database is asked for, and for each the conditions left over.

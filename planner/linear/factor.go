@@ -302,7 +302,7 @@ func (v *Solver) decide(e *semantics.Expr) (bool, *refuse.Refusal) {
 	return refusal == nil && value == true, refusal
 }
 
-// key evaluates a group key on the box. A bare column stands for its step, by the step's low end, and so does a time
+// key evaluates a group key on the box. A bare column is its step, by the step's low end, and so does a time
 // that is put into buckets finer than its steps: date_trunc('minute', at) of a column of hours has a key for each hour.
 // A step that shares a bucket with another step has none.
 func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
@@ -358,8 +358,8 @@ func Decode(at int, sizes []int, cells []int) {
 }
 
 // hidden is an open column that the factor's keys read in a cell that is no key: what has not been found is not shown.
-// nil: there is none. Conditions that stand among the keys show nothing: of count(*) FILTER (WHERE zip = '805') beside
-// count(*) the rows of all other texts, and of none, are counted too.
+// nil means there is none. Conditions that are among the keys show nothing: of count(*) FILTER (WHERE zip = '805')
+// beside count(*) the rows of all other texts, and of none, are counted too.
 func (v *Solver) hidden(p *Factor, cells []int) *policy.Column {
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]

@@ -241,7 +241,8 @@ func (Counted) asked()          {}
 func (*Chosen) asked()          {}
 func (*ThresholdColumn) asked() {}
 
-// Counted is what a query asks that counts; Chosen and Threshold are the like. Only who has told kinds apart may ask.
+// Counted is what a query asks that counts; Chosen and Threshold are the like. Only who has distinguished the kinds may
+// ask.
 func (s *Query) Counted() Counted { return s.Asked.(Counted) }
 
 // Chosen is what a query asks that chooses.

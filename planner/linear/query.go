@@ -42,7 +42,7 @@ type Question struct {
 	Apart        bool        // equal counters stay apart
 	OffGrid      plans.OffGrid
 	PerGroup     int64         // the most rows of a unit in one group of equal keys; 0 means as many as the table has
-	UnknownError *UnknownError // an aggregate whose error cannot be told beforehand
+	UnknownError *UnknownError // an aggregate whose error cannot be known beforehand
 }
 
 // Counter is one count of rows, or a sum over them.

@@ -15,10 +15,10 @@ import (
 )
 
 // What a factor says of its combinations of pieces, written as runs of combinations of cells, which are what the SQL
-// tells apart where pieces are not told: a description, its digest and the SQL do not depend on how pieces were found.
-// Spread reads what was written.
+// tells apart where pieces are not numbered: a description, its digest and the SQL do not depend on how pieces were
+// found. Spread reads what was written.
 
-// End is how many cells the i-th column has; where pieces are told, how many of them.
+// End is how many cells the i-th column has; where pieces are numbered, how many of them.
 func (p *Factor) End(i int) int {
 	if p.PiecesInSQL || p.Cuts == nil {
 		return p.Sizes[i]
@@ -118,7 +118,7 @@ const (
 	bytesOfClass = 512
 )
 
-// FirstCellsOf puts the cells of a column into classes on which all expressions over it are the same, each told by its
+// FirstCellsOf puts the cells of a column into classes on which all expressions over it are the same, each named by its
 // first cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
 func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs []derived.ClassRun, refusal *refuse.Refusal) {
 	d, seen := b.Table.Columns[column].Domain, map[string]int32{}

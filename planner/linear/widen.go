@@ -81,8 +81,8 @@ func (s *Query) Around(most int) *Query {
 	return wide
 }
 
-// whole copies a factor of keys, without what only the question's answer needs. What is left out is told apart by the
-// keys that it would have.
+// whole copies a factor of keys, without what only the question's answer needs. What is left out is distinguished by
+// the keys that it would have.
 func (p *Factor) whole() *Factor {
 	return &Factor{Columns: p.Columns, Sizes: p.Sizes, Cuts: p.Cuts, Ends: p.Ends, Class: slices.Clone(p.Class), Classes: p.Classes, beyond: p.beyond, Masks: make([][]bool, 1)}
 }

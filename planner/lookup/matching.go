@@ -182,7 +182,7 @@ func (m *Matching) Digest() string {
 }
 
 // Unseen refuses a question that counts public rows without a match: whether there is one, of a unit, is what would be
-// told. Aggregates of private columns leave them out, as conditions on these do.
+// revealed. Aggregates of private columns leave them out, as conditions on these do.
 func Unseen(q *linear.Question, work *scalar.Work) *refuse.Refusal {
 	columns, at := q.Table.Columns, q.Preserved-1
 	row := make(scalar.Row, len(columns))

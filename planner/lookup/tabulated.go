@@ -16,7 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What is a function of few columns' cells becomes a column where it stands beside others (docs/adr/0146). Of
+// What is a function of few columns' cells becomes a column where it is combined with others (docs/adr/0146). Of
 //
 //	sum(l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity)
 //
@@ -245,7 +245,7 @@ func small(v policy.Value, scale int32) (int32, bool) {
 	return int32(units.Int64()), true
 }
 
-// worth is a listed column as the expression that it stands for: of its type, and as many digits after the point.
+// worth returns a listed column as the expression that it means: of its type, and as many digits after the point.
 func (x *Tabulator) worth(column, e *semantics.Expr, scale int32) (*semantics.Expr, *refuse.Refusal) {
 	if scale > 0 {
 		unit := semantics.ConstantExpr(policy.Numeric{Coefficient: big.NewInt(1), Scale: scale}, policy.NumericType, e.Pos)
@@ -319,7 +319,7 @@ func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value fu
 }
 
 // cellsByKey are the cells of each argument's column by the key that their values are joined by; nil means one of them
-// is no column of single values, or stands twice.
+// is no column of single values, or is listed twice.
 func (l *Keyed) cellsByKey(t *policy.Table) []map[string]int {
 	cellOf := make([]map[string]int, len(l.Args))
 	for i, e := range l.Args {

@@ -89,7 +89,7 @@ func same(a, b value) *pg.Node {
 
 const byBytes = "Compare by bytes: BINARY column = 'value'."
 
-// texts compares two texts. MySQL's collations do not tell upper from lower case, so a constant stands for all values
+// texts compares two texts. MySQL's collations do not tell upper from lower case, so a constant means all values
 // that are equal to it; where that is not certain, the comparison is refused. BINARY compares bytes, as PostgreSQL
 // does.
 func texts(op string, a, b value) *pg.Node {
@@ -191,7 +191,7 @@ func (t *translator) in(n *ast.PatternInExpr, sc *scope) *pg.Node {
 			items = append(items, v.node)
 			continue
 		}
-		// compare refuses what cannot be compared so; its right side is the constant as it must stand
+		// compare refuses what cannot be compared so; its right side is the constant as it must be written
 		c := compare("=", left, v).GetAExpr()
 		if c == nil || c.Lexpr != left.node {
 			bail(Construct, "this IN", "Write a = 1 OR a = 2.")
@@ -303,7 +303,7 @@ func letterless(s string) bool {
 	return plain(s) && s == strings.TrimRight(s, " ") && strings.ToUpper(s) == strings.ToLower(s)
 }
 
-// wild stands for any characters, none included.
+// wild matches any characters, none included.
 const wild = utf8.RuneError
 
 // pattern has what a collation may take for anything replaced by wild.

@@ -111,8 +111,8 @@ func (t *translator) shift(op string, d value, by, of ast.ExprNode, sc *scope) v
 	return value{sum, kind{class: d.class}}
 }
 
-// formats are the parts of DATE_FORMAT that to_char has too. Letters alone that a format does not name stand for
-// themselves in MySQL, and are quoted.
+// formats are the parts of DATE_FORMAT that to_char has too. Letters alone that a format does not name mean themselves
+// in MySQL, and are quoted.
 var formats = map[byte]string{'Y': "YYYY", 'y': "YY", 'm': "MM", 'c': "FMMM", 'd': "DD", 'e': "FMDD", 'j': "DDD", 'H': "HH24", 'k': "FMHH24", 'i': "MI", 's': "SS", 'S': "SS",
 	'T': "HH24:MI:SS", 'M': "FMMonth", 'b': "Mon", 'W': "FMDay", 'a': "Dy", 'p': "AM", 'h': "HH12", 'I': "HH12", 'l': "FMHH12", 'v': "IW", 'x': "IYYY"}
 

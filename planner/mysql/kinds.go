@@ -156,7 +156,7 @@ type column struct {
 type scope struct {
 	relations []relation
 	aliases   map[string]*item // of the SELECT list, by lower-case name
-	named     bool             // aliases may stand for their expressions here
+	named     bool             // aliases may name their expressions here
 	outer     *scope
 }
 

@@ -165,7 +165,7 @@ func (l *lexer) quoted(quote byte) (string, *Refusal) {
 	return "", refuse(Syntax, from, "a string does not end", "")
 }
 
-// name reads a name in backquotes; a doubled one stands for itself.
+// name reads a name in backquotes; a doubled one means itself.
 func (l *lexer) name() (string, *Refusal) {
 	from := l.at
 	var b strings.Builder

@@ -372,7 +372,7 @@ func (t *translator) groupKey(e ast.ExprNode, sc *scope, items []*item) (value, 
 	return shown(t.expr(e, sc)), 0
 }
 
-// orderKey is one ORDER BY item: a position, an alias, or an expression, in which aliases may stand.
+// orderKey is one ORDER BY item: a position, an alias, or an expression, in which aliases may be used.
 func (t *translator) orderKey(e ast.ExprNode, sc *scope) value {
 	switch n := e.(type) {
 	case *ast.PositionExpr:

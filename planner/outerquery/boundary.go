@@ -1,5 +1,5 @@
-// Package outerquery cuts a statement at the privacy boundary and binds what stands above it: a projection that Go
-// evaluates, where that is enough, or a tree for the sandbox, in which nothing stands that is not on the list. The
+// Package outerquery cuts a statement at the privacy boundary and binds what is above it: a projection that Go
+// evaluates, where that is enough, or a tree for the sandbox, in which there is nothing that is not on the list. The
 // SELECTs below the boundary are package bind's. Of
 //
 //	SELECT ward, n * 2 FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t ORDER BY n DESC LIMIT 3
@@ -28,7 +28,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Query binds what stands above the questions of one statement, over what the Binder makes of the SELECTs below.
+// Query binds what is above the questions of one statement, over what the Binder makes of the SELECTs below.
 type Query struct {
 	*aggregate.Binder
 	relations []plans.Relation
@@ -40,7 +40,7 @@ type Query struct {
 type Bound struct {
 	plans.Outer
 	Columns   []plans.OutColumn
-	Shown     *Shown // nil: no column is a count as it is, or none that can be told here
+	Shown     *Shown // nil: no column is a count as it is, or none that can be known here
 	Direct    *direct
 	Synthetic []*SyntheticTable
 	Probed    []*policy.Table // whose rows were asked for: none are shown
@@ -119,7 +119,7 @@ func (b *Query) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.
 // preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0), and by dp.probes what
 // looks at its rows. Other rows are refused. A nil Direct without a refusal shows made-up rows.
 func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.OutColumn, *refuse.Refusal) {
-	none := ast.IsZero(sel.LimitCount) || b.Top != nil && ast.IsZero(b.Top.LimitCount) // then nothing is shown, whatever stands below
+	none := ast.IsZero(sel.LimitCount) || b.Top != nil && ast.IsZero(b.Top.LimitCount) // then nothing is shown, whatever is below
 	out, refusal := b.Project(sel, from, false)
 	if refusal != nil {
 		return nil, nil, refusal
@@ -214,7 +214,7 @@ func (b *Query) rows(from *bind.Rows) *refuse.Refusal {
 // Made-up rows are what a synthetic release holds, and what the hypothesis of an online release amounts to. They are a
 // table of schema dp, by the name of the private table (dp.people_made_up) or of the release, over which whoever has
 // paid may ask anything: it is post-processing. The first aggregate over it buys a synthetic release. In the private
-// table's place they stand where a session that has dp.probes = made_up looks at it, and nowhere else (docs/adr/0190).
+// table's place they are where a session that has dp.probes = made_up looks at it, and nowhere else (docs/adr/0190).
 
 // SyntheticTable is a table of made-up rows that a statement reads.
 type SyntheticTable struct {

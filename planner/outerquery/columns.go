@@ -72,7 +72,7 @@ type sight struct {
 	around    *sight
 }
 
-// noisyMark is the position that stands for released counts in an expression.
+// noisyMark is the position that means released counts in an expression.
 const noisyMark = 1 << 30
 
 // walkOf is a walk that leaves nothing behind in what has been bound.
@@ -284,7 +284,7 @@ func (w *walk) function(n *pg.Node, f *pg.RangeFunction) relation {
 	return out.as("", f.Alias)
 }
 
-// seriesType is the type of generate_series of numbers; 0: it is another function, or not known.
+// seriesType returns the type of generate_series of numbers, or 0 if it is another function, or not known.
 func (w *walk) seriesType(f *pg.RangeFunction) (typ policy.Type) {
 	if !w.typed || f.Ordinality || len(f.Functions) != 1 || len(f.Functions[0].GetList().GetItems()) == 0 {
 		return 0
@@ -489,7 +489,7 @@ func (w *walk) selected(sel *pg.SelectStmt, star relation) relation {
 	return out
 }
 
-// star is what * and alias.* stand for. (row).* is as many columns as the row has, which are not known.
+// star returns what * and alias.* mean. (row).* is as many columns as the row has, which are not known.
 func (w *walk) star(n *pg.Node, all relation) (of relation, isStar bool) {
 	if path := n.GetAIndirection().GetIndirection(); len(path) > 0 && path[len(path)-1].GetAStar() != nil {
 		return of, true
@@ -544,7 +544,7 @@ func (w *walk) ofLeaf(g *aggregate.Grouping) relation {
 	return out
 }
 
-// groupItem is the expression that a position or an output name in GROUP BY stands for.
+// groupItem returns the expression that a position or an output name in GROUP BY means.
 func (w *walk) groupItem(n *pg.Node, sel *pg.SelectStmt) *pg.Node {
 	if w.find(ast.Strings(n.GetColumnRef().GetFields())) != nil {
 		return n

@@ -71,7 +71,7 @@ func (s *sight) shows(words []string) bool {
 	return s.find(words) != nil
 }
 
-// reference is the column reference at a place, and the SELECTs that it stands in, the outermost first.
+// reference is the column reference at a place, and the SELECTs that it is in, the outermost first.
 func reference(m protoreflect.Message, place int32) (words []string, enclosing []*pg.SelectStmt) {
 	ast.Each(m, func(m protoreflect.Message) {
 		switch v := m.Interface().(type) {

@@ -27,7 +27,7 @@ import (
 // that nobody is in has counts and sums of 0 and averages of NULL, so a use is found by evaluation: a condition ends it
 // that is not true of such a group, a sum that adds 0, any aggregate whose argument is NULL there or whose FILTER is
 // not true. Because of noise a count of 0 may be released as more: what passes a condition with a count as large as its
-// error is told apart, with the threshold that leaves it out. All of it is read from the statement, the policy and
+// error is distinguished, with the threshold that leaves it out. All of it is read from the statement, the policy and
 // expected errors.
 
 // emptyGroups are the groups of one leaf.
@@ -132,7 +132,7 @@ func (s *emptySearch) columnError(c *plans.CountColumn) int64 {
 	return widest
 }
 
-// farSum stands for what noise makes of a sum.
+// farSum is in place of what noise makes of a sum.
 const farSum = 1 << 40
 
 // ofNobody returns what a counter of a leaf may be at a group that nobody is in.

@@ -189,7 +189,7 @@ func topKOf(branches []*branch, names []string, count int, limit *pg.Node) *pg.S
 	return out
 }
 
-// Above the counts generate_series stands as it is, if it does not make too many rows.
+// Above the counts generate_series remains as it is, if it does not make too many rows.
 
 // maxSeriesRows bounds what one generate_series of an outer query makes: a year of minutes has 527,040. Both engines
 // make all rows before any is used, so that LIMIT does not help.

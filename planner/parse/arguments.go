@@ -18,7 +18,7 @@ import (
 //
 //	now() - make_interval(days => 90)  ⇒  now() - make_interval(0, 0, 0, 90)
 //
-// A call of which the names fit none of a function's forms, or several, keeps them, and is refused where it stands.
+// A call of which the names fit none of a function's forms, or several, keeps them, and is refused where it is.
 
 // PlaceArguments does so in all of a tree, if its text has a sign of it.
 func PlaceArguments(tree *pg.ParseResult, text string) {
@@ -83,7 +83,7 @@ func placedIn(form []scalar.Argument, given []*pg.Node) []*pg.Node {
 	return args[:last+1]
 }
 
-// defaultOf is the tree of an expression of PostgreSQL's catalog, which stands nowhere in a statement.
+// defaultOf is the tree of an expression of PostgreSQL's catalog, which is nowhere in a statement.
 func defaultOf(sql string) *pg.Node {
 	tree, err := pg.Parse("SELECT " + sql)
 	if err != nil {
@@ -98,12 +98,12 @@ func defaultOf(sql string) *pg.Node {
 // An example: SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000 has the numbers 20 and 3000, and a text
 // without them.
 
-// Lifted is a statement and its parameters, or what stands for them in its text.
+// Lifted is a statement and its parameters, or the numbers in their places in its text.
 type Lifted struct {
-	Text   string // without what stands for parameters: the same for all that have one template
+	Text   string // without what is in the places of parameters: the same for all that have one template
 	Params []policy.Value
 	Values []policy.Value // the parameters, or the numbers
-	at     []int32        // where the numbers stand, as the grammar counts
+	at     []int32        // where the numbers are, as the grammar counts
 }
 
 // Lift lifts the numbers out of a statement without parameters.
@@ -176,7 +176,7 @@ func (l *Lifted) Numbers() bool { return len(l.at) > 0 }
 //	SELECT sex, avg(income), dp.low(avg(income)), dp.high(avg(income)) FROM people GROUP BY sex
 //
 // To the plan it is its argument, which costs nothing besides; once the SELECT is answered, an end of the argument's
-// interval stands in its place (docs/adr/0084).
+// interval is put in its place (docs/adr/0084).
 type Bound struct {
 	Column int // of the answer, from 0
 	High   bool

@@ -158,7 +158,7 @@ func (s *Statement) execute(e *pg.ExecuteStmt) {
 	}
 }
 
-// textAfter is what stands behind the first word of that name outside parentheses.
+// textAfter returns what is behind the first word of that name outside parentheses.
 func textAfter(text, word string) string {
 	lex := lexer{text: text}
 	for depth := 0; ; {
@@ -175,7 +175,7 @@ func textAfter(text, word string) string {
 	}
 }
 
-// textInside is what stands in the first parentheses.
+// textInside returns what is in the first parentheses.
 func textInside(text string) string {
 	lex := lexer{text: text}
 	for depth, from := 0, 0; ; {
@@ -218,7 +218,7 @@ const (
 
 var copyFormats = map[string]CopyFormat{"text": CopyText, "csv": CopyCSV, "binary": CopyBinary}
 
-// copyTo reads COPY. A table stands for the SELECT of its columns, and is answered or refused as that is.
+// copyTo reads COPY. A table means the SELECT of its columns, and is answered or refused as that is.
 func (s *Statement) copyTo(c *pg.CopyStmt) {
 	switch {
 	case c.IsFrom:
@@ -363,7 +363,7 @@ func (c *Copy) conflicts(given map[string]string) *refuse.Refusal {
 	return nil
 }
 
-// check refuses characters that could not be told apart in what is written.
+// check refuses characters that could not be distinguished in what is written.
 func (c *Copy) check() *refuse.Refusal {
 	text := ""
 	switch delimiter := string(rune(c.Delimiter)); {

@@ -93,7 +93,7 @@ func FuzzWithoutComments(f *testing.F) {
 }
 
 // TestLexersAreLinear: the lexers of both dialects look at each byte a bounded number of times, whatever kind of token
-// it stands in. A text four times as long takes about four times as long, and not sixteen; what is measured is the
+// it is in. A text four times as long takes about four times as long, and not sixteen; what is measured is the
 // fastest of some tries, far from what a squared time would be, and a shape is looked at five times before it is found.
 func TestLexersAreLinear(t *testing.T) {
 	passes := map[string]func(text string){
@@ -116,7 +116,7 @@ func TestLexersAreLinear(t *testing.T) {
 		for pass, run := range passes {
 			var ratio float64
 			for range 5 {
-				// 30 µs stand for what a text costs whatever its length; 7.5 times the length, 56 times if it were
+				// 30 µs are what a text costs whatever its length; 7.5 times the length, 56 times if it were
 				// squared.
 				ratio = float64(fastest(run, long)) / float64(fastest(run, short)+30*time.Microsecond)
 				if ratio < 40 {

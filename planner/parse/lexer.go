@@ -22,7 +22,7 @@ const (
 	tokenClose   // ) or ]
 	tokenComma   // ,
 	tokenSemi    // ;
-	tokenOther   // . : and whatever else stands alone
+	tokenOther   // . : and whatever else is a token alone
 	tokenInvalid // an unterminated string or comment: the grammar will say so
 )
 
@@ -41,7 +41,7 @@ type lexer struct {
 	text  string
 	at    int
 	run   operatorRun
-	block bool // a block comment stands before the last token
+	block bool // a block comment is before the last token
 }
 
 // operatorRun is the operator characters that a token begins in: text[:end], and what of them is decided by all of
@@ -177,7 +177,7 @@ func (l *lexer) word(c byte) tokenKind {
 	return tokenWord
 }
 
-// quoted scans from a quote to its end; a doubled quote stands for itself. Two 'strings' with a line break between them
+// quoted scans from a quote to its end; a doubled quote means itself. Two 'strings' with a line break between them
 // are one constant.
 func (l *lexer) quoted(quote byte, escapes bool) tokenKind {
 	l.at++

@@ -69,7 +69,7 @@ func checkLimits(text string) *refuse.Refusal {
 }
 
 // admitted checks the limits and blanks out the comments, after which the grammar's C code may see the text. Its
-// scanner gives back, one by one, what stands behind each mark of a comment: 60,000 bytes of opening marks took it half
+// scanner gives back, one by one, what is behind each mark of a comment: 60,000 bytes of opening marks took it half
 // a minute.
 func admitted(text string) (string, *refuse.Refusal) {
 	if r := checkLimits(text); r != nil {

@@ -68,7 +68,7 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	return statements, nil
 }
 
-// translate makes one statement of a query, between what stands around it in PostgreSQL's SQL.
+// translate makes one statement of a query, between what is around it in PostgreSQL's SQL.
 func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	node, refused := mysql.Translate(query, d)
 	if refused != nil {
@@ -175,7 +175,7 @@ func explainsExecute(text string, at int) ([]Statement, *refuse.Refusal) {
 	return statements, nil
 }
 
-// translatePart translates the part of a text that is a query. before is what stands there in PostgreSQL's SQL; what is
+// translatePart translates the part of a text that is a query. before is what is before it in PostgreSQL's SQL; what is
 // behind it is.
 func translatePart(text, before string, from, to int, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	behind := text[to:]

@@ -191,7 +191,7 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 	}
 }
 
-// explainedText is what stands behind EXPLAIN and its options.
+// explainedText returns what is behind EXPLAIN and its options.
 func explainedText(text string) string {
 	lex := lexer{text: text}
 	lex.next()
@@ -365,11 +365,10 @@ type Statement struct {
 	Assignments []Assignment // Select: what it sets
 	Acts        []Act        // Select: what it does besides
 	Bounds      []Bound      // Select: of which columns it wants an end of their interval
-	Listed      bool         // Select: it stands within another, and all of its rows decide there
+	Listed      bool         // Select: it is within another, and all of its rows decide there
 	HandedOn    bool         // Select: COPY or a cursor hands its rows on
 
-	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is
-	// unknown.
+	// ParamTypes are the types of the parameters as the client gave them or Describe replied; may be nil, 0 is unknown.
 	ParamTypes []policy.Type
 	// Literals is how its literals were read when it was prepared; nil means as the settings are when it runs.
 	Literals *scalar.Literals
@@ -382,7 +381,7 @@ type Statement struct {
 
 // Explain is an EXPLAIN: ANALYZE is accepted and changes nothing, since EXPLAIN never runs anything.
 type Explain struct {
-	Statement Statement // a Select, or an Execute, which stands for one
+	Statement Statement // a Select, or an Execute, which names one
 	JSON      bool
 
 	Alternatives bool // show every way that was weighed
@@ -392,7 +391,7 @@ type Explain struct {
 // Refuse is why a statement of KindOther is not run.
 func Refuse(s Statement) *refuse.Refusal { return s.refusal }
 
-// NotSelect refuses a statement by its kind, where only a Select may stand.
+// NotSelect refuses a statement by its kind, where only a Select may be.
 func (s *Statement) NotSelect() *refuse.Refusal { return otherKind.At(-1, verbOf(s.Text)) }
 
 // Within is a SELECT within a statement as one of its own, of which places are still those of the whole text.

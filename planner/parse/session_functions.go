@@ -23,7 +23,7 @@ const (
 
 // Act is a call of such a function as a column of a SELECT that reads no table but pg_stat_activity. To the plan it is
 // its argument; the session does it once the SELECT is answered, for each row, and puts the function's value in its
-// place. So none stands in a statement that has a leaf, and what is done depends on nothing private.
+// place. So none is in a statement that has a leaf, and what is done depends on nothing private.
 type Act struct {
 	Kind   ActKind
 	Column int // of the answer, from 0

@@ -1,5 +1,5 @@
 // Package pgcatalog describes the catalogs that a session sees: the relations of PostgreSQL 15's pg_catalog and
-// information_schema with their columns, those of schema dp, and what of them is not shown as it stands.
+// information_schema with their columns, those of schema dp, and what of them is not shown as it is.
 //
 // SELECT datname, datdba FROM pg_database is bound by the columns that Lookup("pg_catalog", "pg_database") lists
 // (rewrite/outer). Their rows are the cluster's, so Replaced is true of it: the sandbox reads a table expression of

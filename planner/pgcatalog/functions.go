@@ -15,7 +15,7 @@ import (
 //	SELECT pg_stat_get_live_tuples(c.oid) FROM pg_class c
 //	⇒ SELECT NULL::bigint AS pg_stat_get_live_tuples FROM pg_class c
 
-// silentNames are these functions; one that ends in * stands for all that begin so.
+// silentNames are these functions; one that ends in * means all that begin so.
 var silentNames = strings.Fields(`pg_stat_get_* pg_stat_have_stats pg_control_* pg_get_replication_slots pg_get_shmem_allocations
 	pg_get_backend_memory_contexts pg_get_publication_tables pg_get_catalog_foreign_keys pg_lock_status pg_prepared_xact pg_show_all_file_settings
 	pg_show_replication_origin_status pg_hba_file_rules pg_ident_file_mappings pg_config pg_sequence_last_value

@@ -143,7 +143,7 @@ type Measure struct {
 	Window     *Window              // of a step of such a release: where its rows lie
 	Held       bool                 // she has paid for it already: nothing is run
 	HeldID     int64                // Held: the ledger's id of the saved release
-	Refinement *Refinement          // nil: it stands on none
+	Refinement *Refinement          // nil: it refines none
 	Why        string               // for EXPLAIN: why this way and not another
 
 	Described []byte // the canonical encoding of its meaning

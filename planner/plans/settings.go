@@ -88,9 +88,9 @@ type Outer struct {
 	// Relations are the non-leaf relations that Tree reads.
 	Relations []Relation
 	Literals  *scalar.Literals // how its literals are read; nil means as the session's settings are
-	// Given are texts of parameters whose types what stands around them tells an engine alone, and which are read as
+	// Given are texts of parameters whose types an engine alone learns from what is around them, and which are read as
 	// the settings are: $1, $2, … of Tree. Where literals are read alike they are literals themselves. In a plan that
-	// is described only, $-n stands for parameter n where its type is not known.
+	// is described only, $-n is parameter n where its type is not known.
 	Given []string
 }
 
@@ -118,13 +118,13 @@ func IsLeafName(name string) bool {
 //
 //	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
 //
-// the average, with a plan of its own. What is released of it is an Answer, and stands in the statement as a constant.
+// the average, with a plan of its own. What is released of it is an Answer, and is in the statement as a constant.
 type Inner struct {
 	Key  string // what names it among a statement's sub-queries: its SQL
 	Plan *Plan
 }
 
-// Answer is what a sub-query came to: released rows, or, where Standing, rows that stand for those which are not known
+// Answer is what a sub-query came to: released rows, or, where Standing, rows in place of those which are not known
 // yet.
 type Answer struct {
 	Columns  []AnswerColumn

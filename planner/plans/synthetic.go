@@ -17,7 +17,7 @@ type SyntheticRows struct {
 	Columns []*policy.Column
 }
 
-// RowNumber stands in SyntheticRows.Of for a key by which made-up rows are numbered, so that they have a primary key.
+// RowNumber in SyntheticRows.Of is a key by which made-up rows are numbered, so that they have a primary key.
 const RowNumber = -2
 
 // rowNumber is the number of a row, counted from 1, in the type of a key; NULL where it has none.

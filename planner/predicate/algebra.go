@@ -243,7 +243,7 @@ var (
 	Mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 )
 
-// Over is a predicate over other columns, each of the same domain as the one that it stands for.
+// Over is a predicate over other columns, each of the same domain as the one that it replaces.
 func Over(p Pred, of func(*policy.Column) *policy.Column) Pred {
 	each := func(list []Pred) []Pred { return mapped(list, func(q Pred) Pred { return Over(q, of) }) }
 	switch p := p.(type) {

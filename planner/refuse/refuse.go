@@ -4,10 +4,10 @@
 //	SELECT count(*) FROM people WHERE agee > 3
 //
 // names a column that is not there, so the planner's reason unknownColumn makes a Refusal at that place in the text,
-// with its SQLSTATE, message and hint. Here stand what a reason and a refusal are, the reasons that more than one part
-// gives, and those that are found once there is a plan. All of them together are the catalogue, which docs/refusals.md
-// is written from. Nothing in a refusal comes from private rows: nothing was charged, and nothing was sent to the
-// database.
+// with its SQLSTATE, message and hint. This package has what a reason and a refusal are, the reasons that more than one
+// part gives, and those that are found once there is a plan. All of them together are the catalogue, which
+// docs/refusals.md is written from. Nothing in a refusal comes from private rows: nothing was charged, and nothing was
+// sent to the database.
 package refuse
 
 import (
@@ -60,7 +60,7 @@ func (e *Reason) At(position int, args ...any) *Refusal {
 	return r
 }
 
-// In gives a refusal without a place that of what it stands in, a byte offset into the text.
+// In gives a refusal without a place that of what it is in, a byte offset into the text.
 func (r *Refusal) In(position int) *Refusal {
 	if r.Position <= 0 && position >= 0 {
 		r.Position = position + 1

@@ -1,6 +1,6 @@
 package refuse
 
-// What more than one part of the planner refuses. What one part alone refuses is told where it does.
+// What more than one part of the planner refuses. What one part alone refuses is defined in that part.
 var (
 	Syntax          = New("syntax-error", "42601", "%s", "", `SELEC count(*) FROM people`)
 	Writes          = New("read-only", "42501", "%s is not permitted: the data behind this connection is read-only", "Only SELECT is answered. Write to the database itself.", `DELETE FROM people`)

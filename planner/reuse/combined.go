@@ -227,8 +227,8 @@ func (m *Combination) Weighted(row []plans.Term) []mechanisms.Weighted {
 	return parts
 }
 
-// combines reports whether a measure's cells can stand in sums and differences: each of its columns is put into classes
-// by itself, and what is counted of a unit does not depend on how the rows are grouped.
+// combines reports whether a measure's cells can be used in sums and differences: each of its columns is put into
+// classes by itself, and what is counted of a unit does not depend on how the rows are grouped.
 func (m *HeldMeasure) combines() bool {
 	if m.Continual || m.Table.MaxGroups > 0 || m.Cells > maxStockedCells {
 		return false
@@ -236,7 +236,7 @@ func (m *HeldMeasure) combines() bool {
 	return !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return len(p.Columns) != 1 })
 }
 
-// maxStockedCells bounds the cells of a release that stands in sums and differences.
+// maxStockedCells bounds the cells of a release that is used in sums and differences.
 const maxStockedCells = 1 << 17
 
 // maxConjuncts bounds the conditions of which each combination is looked up.

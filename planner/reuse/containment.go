@@ -85,7 +85,7 @@ type walk struct {
 	byColumn map[*policy.Column]int // place in cells
 	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
 	places   [][]int                // by factor of s: places of its columns in cells
-	first    [][]int                // by place: the first cell of each piece of cells of which nothing is told apart here; nil means each cell
+	first    [][]int                // by place: the first cell of each piece of cells that are not distinguished here; nil means each cell
 	open     map[int32]bool         // cells of s of which some of m's are not closed
 }
 

@@ -118,7 +118,7 @@ type Views struct {
 // Extent is how much is held over a table.
 type Extent struct {
 	Read    int   // so many holdings of the index's list have been read
-	Combine int   // how many can stand in sums and differences
+	Combine int   // how many can be used in sums and differences
 	Only    int64 // the first of these
 	Eldest  int   // its age; −1: there is none
 	Ages    bool  // some of what is held becomes stale with time

@@ -76,7 +76,7 @@ func TestCatalogMatchesServer(t *testing.T) {
 		got = append(got, s.column(t, replace.Replace(sql))...)
 	}
 	var have, waiting []string
-	comments := map[string][]string{} // by the kind of fact that they stand before
+	comments := map[string][]string{} // by the kind of fact that they precede
 	for line := range strings.SplitSeq(strings.TrimSpace(catalogText), "\n") {
 		if line[0] == '#' {
 			waiting = append(waiting, line)

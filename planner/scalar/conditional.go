@@ -97,7 +97,7 @@ func (n *nullIf) Eval(row Row) (policy.Value, error) {
 	return n.left.Eval(row)
 }
 
-// NullIf is NULLIF(a, b). Its type is that of the left operand of the = it stands for.
+// NullIf is NULLIF(a, b). Its type is that of the left operand of the = that it means.
 func (env Env) NullIf(a, b Expr) (Expr, error) {
 	e, err := env.Call("=", a, b)
 	if err != nil {

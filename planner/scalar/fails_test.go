@@ -22,7 +22,7 @@ var drawnConstants = map[policy.Type][]string{
 }
 
 // TestWhatConstantsMakeFail: of every function that harmless names, and each choice of arguments that are constants, a
-// failure that is told is one with all values of the others; the harmless ones are no cause.
+// failure that is reported is one with all values of the others; the harmless ones are no cause.
 func TestWhatConstantsMakeFail(t *testing.T) {
 	found := map[string]bool{}
 	for name := range harmless {

@@ -198,7 +198,7 @@ func failsFolded(e Expr) error {
 	return nil
 }
 
-// asWritten stands, among harmless arguments, for what to_char writes by the template.
+// asWritten, among harmless arguments, is what to_char writes by the template.
 const asWritten = "(as to_char writes it)"
 
 // harmless are the functions that some of their arguments may make fail whatever the others are, each with arguments of

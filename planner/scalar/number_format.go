@@ -68,7 +68,7 @@ type numberWriter struct {
 	mark   byte   // '+' or '-'; 0 of a Roman number
 	next   int    // the digit that is written next
 	spaces int    // places before the first digit
-	last   int    // under FM, the last digit behind the point that is shown whatever stands for it, or the point; -1: none
+	last   int    // under FM, the last digit behind the point that is shown whatever it is, or the point; -1: none
 	count  int    // the places, roughly; the sign behind them is written with the last
 	place  int
 	wrote  bool // the sign

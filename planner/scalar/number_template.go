@@ -10,7 +10,7 @@ import (
 // Templates of numbers, as to_char writes and to_number reads with them. A template is taken apart into words and
 // literal characters; what the words say together is known before a digit is written.
 //
-//	FM999,990.00   ⇒  eight digits, the point behind the sixth, none cut off that a 0 stands for, without blanks
+//	FM999,990.00   ⇒  eight digits, the point behind the sixth, none cut off that a 0 is written for, without blanks
 
 // numberPart is a word of a template, or a literal character.
 type numberPart struct {
@@ -18,7 +18,7 @@ type numberPart struct {
 	literal string
 }
 
-// signPlace is where the sign that S stands for is anchored.
+// signPlace is where the sign that S writes is anchored.
 type signPlace int
 
 const (
@@ -31,7 +31,7 @@ const (
 type numberTemplate struct {
 	parts               []numberPart
 	pre, post, shift    int // digits before the point, behind it, and behind V
-	zeroFrom, zeroTo    int // before how many digits the first 0 before the point stands, and the number of digits up to the last 0
+	zeroFrom, zeroTo    int // before how many digits the first 0 before the point is, and the number of digits up to the last 0
 	anchor              signPlace
 	anchored            int // digits before S
 	zero, point, shifts bool
@@ -228,7 +228,7 @@ func (r *numberReader) done() bool         { return r.at >= len(r.in) }
 func (r *numberReader) sees(c byte) bool   { return !r.done() && r.in[r.at] == c }
 func (r *numberReader) isDigit(i int) bool { return i < len(r.in) && r.in[i] >= '0' && r.in[i] <= '9' }
 
-// part reads what a word or a character of the template stands for.
+// part reads what a word or a character of the template means.
 func (r *numberReader) part(p numberPart) {
 	switch p.word {
 	case "":
@@ -255,7 +255,7 @@ func (r *numberReader) part(p numberPart) {
 	}
 }
 
-// takeSign reads one of these signs, or skips what stands there instead.
+// takeSign reads one of these signs, or skips what is there instead.
 func (r *numberReader) takeSign(signs string) {
 	if strings.IndexByte(signs, r.in[r.at]) < 0 {
 		r.skipWords(1)
@@ -278,7 +278,7 @@ func (r *numberReader) skipWords(n int) {
 	}
 }
 
-// digit reads the place of a digit or of the point, and leaves off before what stands behind it.
+// digit reads the place of a digit or of the point, and leaves off before what is behind it.
 func (r *numberReader) digit(isDigit bool) {
 	if r.sees(' ') {
 		r.at++

@@ -235,7 +235,7 @@ type catalog struct {
 	casts     map[[2]policy.Type]byte
 	operators map[string][]signature
 	functions map[string][]signature
-	told      map[string][]signature // what expressions do not call, and parameters stand in
+	told      map[string][]signature // what expressions do not call, and parameters are arguments of
 	named     map[string][][]Argument
 	elements  map[policy.Type]policy.Type
 	arrays    map[policy.Type]policy.Type
@@ -329,7 +329,7 @@ func IsType(name string) bool { return loadCatalog().known[name] }
 // Argument is one of a function whose arguments have names.
 type Argument struct {
 	Name    string
-	Default string // what stands for it where it is left out, as SQL; empty means it may not be
+	Default string // its value where it is left out, as SQL; empty means it may not be
 }
 
 // Arguments are those of the functions of a name, where they have names.
@@ -401,7 +401,7 @@ func (env Env) Wants(name string, in ...policy.Type) []policy.Type {
 	return out
 }
 
-// actual is what a type of a signature stands for in a call.
+// actual returns what a type of a signature means in a call.
 func (c *catalog) actual(can *candidate, in []policy.Type, t policy.Type) policy.Type {
 	element, common, _ := c.generic(can.args, in)
 	switch t {
@@ -440,14 +440,14 @@ func (c *catalog) wanted(name string, in []policy.Type) *candidate {
 	return can
 }
 
-// Common is the type to which values of several types are brought where they stand beside one another, in CASE, UNION
-// or an ARRAY; false means there is none.
+// Common is the type to which values of several types are brought where they are together in a CASE, UNION or ARRAY;
+// false means there is none.
 func (env Env) Common(in ...policy.Type) (policy.Type, bool) {
 	t, clash := loadCatalog().commonOf(in)
 	return t, clash == 0
 }
 
-// generic finds what the any-types of a signature stand for: element where all such arguments are of one type, common
+// generic finds what the any-types of a signature mean: element where all such arguments are of one type, common
 // where they are brought to one. false means the arguments do not go together.
 func (c *catalog) generic(args, in []policy.Type) (element, common policy.Type, ok bool) {
 	element, common = policy.Unknown, policy.Unknown

@@ -17,7 +17,7 @@ type piece struct {
 	ordinal string // "TH" or "th" after it
 }
 
-// templateFields are the fields in the order in which PostgreSQL tries them; each also stands in lower case.
+// templateFields are the fields in the order in which PostgreSQL tries them; each is also there in lower case.
 var templateFields = strings.Fields("A.D. A.M. AD AM B.C. BC CC DAY DDD DD DY Day Dy D FF1 FF2 FF3 FF4 FF5 FF6 FX HH24 " +
 	"HH12 HH IDDD ID IW IYYY IYY IY I J MI MM MONTH MON MS Month Mon OF P.M. PM Q RM SSSSS SSSS SS TZH TZM TZ US WW W " +
 	"Y,YYY YYYY YYY YY Y")
@@ -84,7 +84,7 @@ func pieces(format string) ([]piece, error) {
 // fieldsByLetter are the fields as leading finds them.
 var fieldsByLetter = byLetter(templateFields)
 
-// byLetter are words by their first letter, in order; each also stands in lower case.
+// byLetter are words by their first letter, in order; each is also there in lower case.
 func byLetter(words []string) map[byte][]string {
 	table := map[byte][]string{}
 	for _, word := range words {

@@ -259,7 +259,7 @@ func (p *posixText) sign(c byte) {
 	p.rest = p.rest[1:]
 }
 
-// name reads all up to a digit, a comma or a sign, or what stands in angle brackets.
+// name reads all up to a digit, a comma or a sign, or what is in angle brackets.
 func (p *posixText) name() (name string) {
 	n := 0
 	if p.rest != "" && p.rest[0] == '<' {

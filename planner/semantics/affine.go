@@ -13,8 +13,8 @@ import (
 )
 
 // Affine is an expression read as a constant and columns times constants: closed_at - opened_at - interval '2 hours' is
-// 1·closed_at − 1·opened_at − 7,200,000,000. Numbers stand for themselves, dates for their days, moments and intervals
-// for microseconds. The expression is NULL where one of its columns is.
+// 1·closed_at − 1·opened_at − 7,200,000,000. Numbers are themselves, dates are their days, moments and intervals are
+// microseconds. The expression is NULL where one of its columns is.
 type Affine struct {
 	terms []affineTerm // by position, none of 0
 	plus  *big.Rat

@@ -14,7 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Comparisons of two columns that the database makes, because they stand below a join, or because the columns' cells
+// Comparisons of two columns that the database makes, because they are below a join, or because the columns' cells
 // are not looked at together: price may have a million cells or wide steps. There are three ways, the first of which
 // that there is is taken:
 //
@@ -222,7 +222,7 @@ func (l *Lowerer) shiftsOf(e *Expr, length int64) (shifts []int64, cells []Spans
 	return shifts, cells, nil
 }
 
-// thatMatter are the cells of a column at which a condition can change what stands around it.
+// thatMatter are the cells of a column at which a condition can change what is around it.
 func (l *Lowerer) thatMatter(column int) SpansOf {
 	if spans, narrowed := l.matter[column]; narrowed {
 		return spans
@@ -290,7 +290,7 @@ func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, ref
 // that the cell's value finds, and of comparisons of a key with the value that it is found by, which are those of equal
 // numbers where a row is found, and NULL elsewhere; it reads the column in no other way. A cell holds one value, and
 // cells of one number find, lookup by lookup, values that are the same to the last digit (derived.Places), so that
-// evaluation goes the same way. Limits: a column's cells of one value each, none of which stands for values that nobody
+// evaluation goes the same way. Limits: a column's cells of one value each, none of which holds values that nobody
 // knows.
 
 // Looked is a column of a public table's row that is found by a key.

@@ -22,8 +22,8 @@ type Box struct {
 	High  scalar.Row
 	Inner scalar.Row // high, but a millionth of the step below an open end: what rounds as the step does
 	wide  []bool     // by column: low and high differ
-	Below bool       // its conditions stand below a join or a sub-query of one: each must be the database's
-	other []bool     // by column: the cell stands for values that nobody knows
+	Below bool       // its conditions are below a join or a sub-query of one: each must be the database's
+	other []bool     // by column: the cell holds values that nobody knows
 
 	granules map[*Expr]*Expr   // of EXTRACTs
 	sides    map[*Expr][]*Expr // of equalities
@@ -178,7 +178,7 @@ func (b *Box) waits(e *Expr) bool {
 }
 
 // betweenSteps reports whether a comparison of a bare column with what is awaited is decided by steps: by >= or <,
-// and there is a step at each number that has as many digits as the one that stands for it: of a whole number, or of
+// and there is a step at each number that has as many digits as its placeholder: of a whole number, or of
 // what a sub-query itself gives, whose digits are those of its type; what is computed from it may have others for
 // another value, and a moment may lie between steps. Large numbers may have lost digits by a division.
 func (b *Box) betweenSteps(e *Expr) bool {

@@ -38,7 +38,7 @@ const (
 )
 
 // Expr is a typed expression over the columns of one row with its structure: what it reads, whether it is monotone, and
-// a canonical text by which equal expressions are told.
+// a canonical text by which equal expressions are recognised.
 type Expr struct {
 	scalar.Expr
 	Form      Form
@@ -51,10 +51,10 @@ type Expr struct {
 	Monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
 	clock     *clock
 	within    *Expr   // the day within each of which e is monotone; nil means it is in none (period.go)
-	Parameter int     // number of a parameter that stands alone, else 0
+	Parameter int     // number of a parameter that is alone, else 0
 	Formula   bool    // it is the planner's own arithmetic over counters, an average's
 	Answered  bool    // it depends on what is answered first (docs/adr/0117), which is not known when the statement is first planned
-	Awaited   bool    // it depends on what is not answered yet, for which a value stands
+	Awaited   bool    // it depends on what is not answered yet, which has a placeholder value
 	Collated  bool    // it contains COLLATE
 	Nodes     int     // of its tree; 0 means one
 	steps     int     // what evaluating it takes of Work; 0 means one
@@ -95,7 +95,7 @@ func (e *Expr) holdsNullTest() bool {
 	return e.asksWhetherNull() || slices.ContainsFunc(e.Args, (*Expr).holdsNullTest)
 }
 
-// maxCanon bounds Canon: a sub-query's column that is read twice in each of 30 that stand in one another is 2^30 columns.
+// maxCanon bounds Canon: a sub-query's column that is read twice in each of 30 nested ones is 2^30 columns.
 // A statement's text is shorter.
 const maxCanon = 1 << 20
 
@@ -302,7 +302,7 @@ func PlainText(env scalar.Env, v policy.Value) string {
 	return env.FormatText(TypeOfValue(v), v)
 }
 
-// TypeOfValue is the type that a bare Go value stands for.
+// TypeOfValue returns the type of a bare Go value.
 func TypeOfValue(v policy.Value) policy.Type {
 	switch v.(type) {
 	case bool:
@@ -353,8 +353,9 @@ func (p *Parameters) Note(e *Expr, t policy.Type) {
 	p.Types[e.Parameter-1] = t
 }
 
-// Inferred are the types of all parameters. Those that nothing tells are unknown: a client is told text, as by
-// PostgreSQL, and what it sends stands there as a literal without a type, which an engine reads as it needs.
+// Inferred returns the types of all parameters. Those that nothing determines are unknown: to a client they are
+// described as text, as by PostgreSQL, and what it sends is a literal without a type, which an engine reads as it
+// needs.
 func (p *Parameters) Inferred() []policy.Type {
 	out := make([]policy.Type, max(p.Seen, len(p.Types)))
 	for i := range out {
@@ -368,11 +369,11 @@ func (p *Parameters) Inferred() []policy.Type {
 // TypeName is the name of a type as messages have it.
 func TypeName(t policy.Type) string { return scalar.TypeName(t) }
 
-// Columns whose values nobody declared (docs/adr/0018 and 0145). One of their cells stands for all values that nobody
-// knows, so an expression over such a column is answered only where it is the same for all of these: city = 'Bern' is
-// false, once Bern has a cell of its own.
+// Columns whose values nobody declared (docs/adr/0018 and 0145). One of their cells holds all values that nobody knows,
+// so an expression over such a column is answered only where it is the same for all of these: city = 'Bern' is false,
+// once Bern has a cell of its own.
 
-// unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
+// unknown refuses an expression on a cell of values that nobody knows, unless it only compares the column
 // with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
 // then bound again with them.
 func (b *Box) unknown(e *Expr) *refuse.Refusal {

@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Conditions that stand together say something of one another. Where one that reads a single column decides, the others
+// Conditions that are together say something of one another. Where one that reads a single column decides, the others
 // do not matter (Matters), and what is equated with a constant is that constant in the conditions beside it. Of
 //
 //	a.status = 'M' AND a.status = b.status
@@ -126,7 +126,7 @@ func (l *Lowerer) joined(
 	return truth{Holds: predicate.Any(holds...), Fails: predicate.All(fails...)}, true, nil
 }
 
-// DecidingFirst are conditions that stand together, with their places, those first that read one column: where these
+// DecidingFirst are conditions that are together, with their places, those first that read one column: where these
 // decide, the others do not matter.
 func DecidingFirst(list []*Expr) iter.Seq2[int, *Expr] {
 	return func(yield func(int, *Expr) bool) {

@@ -99,7 +99,7 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	if cast := a.Rexpr.GetTypeCast(); cast != nil && subject.Parameter > 0 {
 		t.noteOperands(op, []*Expr{subject, ConstantExpr(nil, ast.TypeNames[strings.TrimPrefix(ast.TypeName(cast.TypeName), "pg_catalog.")], pos)})
 	}
-	if args == nil && (t.Params == nil || !t.Params.Describing) { // of an array that is NULL so is the comparison, whatever stands beside it
+	if args == nil && (t.Params == nil || !t.Params.Describing) { // of an array that is NULL so is the comparison, whatever is beside it
 		return ConstantExpr(nil, policy.Bool, pos), nil
 	}
 	if len(args) == 0 {

@@ -121,8 +121,8 @@ func (b *Box) FewPieces(column int, exprs []*Expr, forced []int) (starts []int, 
 }
 
 // run is how many cells from one on, to an end, have each expression constant on them. It looks near a guess first,
-// since runs are often as long as the one before. Not steady: some expression varies within the first cell, which
-// stands alone.
+// since runs are often as long as the one before. Not steady: some expression varies within the first cell, which is
+// alone.
 func (b *Box) run(column int, exprs []*Expr, from, end, guess int) (length int, steady bool) {
 	constant := func(n int) bool {
 		b.setRun(column, from, from+n)

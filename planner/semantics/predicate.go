@@ -174,7 +174,7 @@ func (l *Lowerer) noteOffGrid(c *policy.Column, compared string) {
 const maxCompared = 1 << 16
 
 // between is a comparison of two bare columns of one type: the database makes it where they have many cells, and where
-// nothing stands above that could make it.
+// there is nothing above that could make it.
 func (l *Lowerer) between(a, b int, op string) (truth, bool) {
 	left, right := l.Table.Columns[a], l.Table.Columns[b]
 	if left.Domain == nil || right.Domain == nil || !left.Domain.Ordered() || left.Type != right.Type || left.Typmod != right.Typmod ||

@@ -39,7 +39,7 @@ var (
 var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, rowLengths, notBoolean, Evaluation,
 	OpenColumn, anyText, textQuestion, foldedText, NoForm, Unsupported, RowSubquery, collation, offGrid, zoneOffGrid, DomainMissing}
 
-// What is told of a plan for people: notices, each once, and the steps of columns in them ("1 day", "0.01").
+// What is shown of a plan to people: notices, each once, and the steps of columns in them ("1 day", "0.01").
 
 // StepOf writes the step of a column for people.
 func StepOf(c *policy.Column) string {

@@ -85,7 +85,7 @@ func (t *Translator) readingColumn(c *policy.Column, r policy.Reading, pos int) 
 	if !ok { // these rows have lost it on the way
 		return nil, anyText.At(pos, c.Name)
 	}
-	return ConstantExpr(nil, r.Type(), pos), nil // which stands for it until the statement is bound again
+	return ConstantExpr(nil, r.Type(), pos), nil // its placeholder until the statement is bound again
 }
 
 // coalesced is a function of coalesce(x, c), where x is a text that nobody declared and c a constant, of arguments of
@@ -126,7 +126,7 @@ func (t *Translator) coalesced(args []*Expr, of func(args []*Expr) (*Expr, *refu
 		if asked.Form == formNot {
 			asked = asked.Args[0]
 		}
-		if asked.Form != FormColumn && !asked.IsConstant() { // a constant stands for a reading until the statement is bound again
+		if asked.Form != FormColumn && !asked.IsConstant() { // until the statement is bound again a reading is a constant
 			return nil, nil
 		}
 	}

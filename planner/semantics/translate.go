@@ -26,8 +26,8 @@ type Translator struct {
 	Holding []*pg.Node                                              // what must hold where a condition does: false there is as good as NULL
 }
 
-// Expr translates a node of the grammar's tree into what it means over a row. What stands in another place than its own
-// (a key, a sub-query) the Hook knows first.
+// Expr translates a node of the grammar's tree into what it means over a row. What is in another place than its own (a
+// key, a sub-query) the Hook knows first.
 func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 	if t.Hook != nil {
 		if e, r := t.Hook(n); e != nil || r != nil {

@@ -75,10 +75,10 @@ func (w *batch) read(st *BatchStatement, squares *float64, m *plans.Measure, k *
 	}
 	sum, told, worst := 0.0, 0.0, 0.0
 	var widest workRow
-	unit := 1.0 // of what is told: a sum's errors are in its own, not in steps of its grid
+	unit := 1.0 // of what is reported: a sum's errors are in its own, not in steps of its grid
 	sums, shown := a.Summed(), 0
 	isSum := func(row workRow) bool { return sums != nil && sums[row.counter] != nil }
-	// Of counts and sums the counts are told: sums are in units of their own, and as exact for their range.
+	// Of counts and sums the counts are reported: sums are in units of their own, and as exact for their range.
 	counts := slices.ContainsFunc(rows, func(row workRow) bool { return !isSum(row) })
 	variance := variances(m.Spec, w.c.Settings.Confidence)
 	var r *reuse.Reading

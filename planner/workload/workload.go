@@ -40,7 +40,7 @@ type BatchStatement struct {
 	Refusal   *refuse.Refusal // why it is not part of the batch
 	Measures  []int           // that its counts are read from
 	Values    int
-	Sums      bool    // sums besides, of which nothing is told
+	Sums      bool    // sums besides, of which nothing is reported
 	RMSE      float64 // of its values; of a choice nothing is known before the data
 	HalfWidth int64   // the largest, at the confidence
 	Alone     privacy.Cost

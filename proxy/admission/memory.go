@@ -15,11 +15,11 @@ import (
 
 // memory keeps the process below what it may have, before the system's killer would. While what is reachable is close
 // to the limit new work waits, and is refused where that does not pass; where it comes closer still, the work that has
-// run longest, of the user with the most of it, is ended. The collector is told of the same limit.
+// run longest, of the user with the most of it, is ended. The collector has the same limit.
 type memory struct {
 	limit   atomic.Int64 // 0: none
 	own     int64        // the operator's, by GOMEMLIMIT
-	percent int          // as the collector was told last: how much may be new, of what is in use
+	percent int          // as the collector was set last: how much may be new, of what is in use
 	mu      sync.Mutex
 	running map[*work]bool
 	short   chan struct{} // closed when memory is no longer short; nil means it is not

@@ -122,7 +122,7 @@ func TestFairTurns(t *testing.T) {
 }
 
 // TestStatementEndsAtItsLimits: a statement that has taken its processor time, in one part or several, or that is ended
-// for want of memory, is told the limit.
+// for want of memory, names the limit.
 func TestStatementEndsAtItsLimits(t *testing.T) {
 	w, l := NewWorkers(0, 0), policy.Limits{StatementCPU: 60 * time.Millisecond, StatementMemory: 64 << 20, UserMemory: 128 << 20}
 	spin := func(ctx context.Context) error {

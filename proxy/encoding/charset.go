@@ -107,7 +107,7 @@ func (s *Charset) written(text []byte) ([]byte, *pgerror.Failure) {
 var signs = map[rune]string{'ε': "epsilon", 'δ': "delta", 'ρ': "rho", 'σ': "sigma", '±': "+/-", '…': "...", '×': "x", '²': "^2", '√': "sqrt ",
 	'≤': "<=", '≥': ">=", '–': "-", '’': "'", '→': "->", '∞': "infinity"}
 
-// told is written for what a client is told beside its rows: there is always something to tell.
+// told is written for what a client is sent beside its rows: there is always something to send.
 func (s *Charset) told(text string) string {
 	if s == nil {
 		return text
@@ -186,7 +186,7 @@ func (s *Charset) Said(msg pgproto3.BackendMessage) pgproto3.BackendMessage {
 	return msg
 }
 
-// rewritten writes what stands in dst from some point on.
+// rewritten writes what is in dst from some point on.
 func (s *Charset) rewritten(dst []byte, from int) ([]byte, error) {
 	if s == nil {
 		return dst, nil

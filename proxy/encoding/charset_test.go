@@ -50,7 +50,7 @@ func TestCharsetsAreThoseOfPostgreSQL(t *testing.T) {
 	t.Logf("%d bytes compared", compared)
 }
 
-// TestCharsetSigns: what dpproxy itself writes can be told in every encoding, and other text is never changed silently.
+// TestCharsetSigns: what dpproxy itself writes can be sent in every encoding, and other text is never changed silently.
 func TestCharsetSigns(t *testing.T) {
 	for name := range charsets {
 		set := CharsetOf(name)

@@ -26,7 +26,7 @@ type CopyWriter struct {
 	value   []byte
 }
 
-// NewCopyWriter writes the rows of columns as COPY was told to.
+// NewCopyWriter writes the rows of columns as COPY asks for.
 func NewCopyWriter(how *parse.Copy, e *Encoder, columns []sandbox.Column) *CopyWriter {
 	w := &CopyWriter{Copy: how, encoder: e, forced: make([]bool, len(columns))}
 	for i, col := range columns {
@@ -69,7 +69,7 @@ func (w *CopyWriter) sealed() (err error) {
 	return nil
 }
 
-// Begin writes what stands before the rows.
+// Begin writes what precedes the rows.
 func (w *CopyWriter) Begin() error {
 	switch {
 	case w.Format == parse.CopyBinary:
@@ -90,7 +90,7 @@ func (w *CopyWriter) Begin() error {
 	return nil
 }
 
-// End writes what stands behind them: a binary copy tells that no row follows.
+// End writes what follows them: a binary copy says that no row follows.
 func (w *CopyWriter) End() error {
 	if w.Format != parse.CopyBinary {
 		return nil

@@ -68,7 +68,7 @@ var widths = map[policy.Type]int16{
 	27: 6, 2202: 4, 2203: 4, 2204: 4, 3220: 8, 3734: 4, 3769: 4, 4191: 4, 5069: 8, // tid, the other names of objects, pg_lsn, xid8
 }
 
-// WireType is the type that a client is told: an untyped literal is text.
+// WireType returns the type that a client is sent: an untyped literal is text.
 func WireType(t policy.Type) policy.Type {
 	if t == policy.Unknown || t == 0 {
 		return policy.Text

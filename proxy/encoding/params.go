@@ -103,8 +103,8 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 	return nil, pgerror.New("22P02", "invalid input syntax for a parameter")
 }
 
-// A numeric that is no number (NaN) or infinite is none that is computed with here: it stays its text, which stands in
-// the statement as 'NaN'::numeric would, so that a PostgreSQL sandbox reads it as PostgreSQL does, and what would
+// A numeric that is no number (NaN) or infinite is none that is computed with here: it stays its text, which is in the
+// statement as 'NaN'::numeric would be, so that a PostgreSQL sandbox reads it as PostgreSQL does, and what would
 // compare a private column with it is refused.
 
 // unbounded is such a value as PostgreSQL writes it; empty means the text is none.

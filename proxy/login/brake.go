@@ -33,7 +33,7 @@ type Brake struct {
 const (
 	forgetAfter     = 10 * time.Minute
 	maxBrakeKeys    = 20_000
-	longestName     = 64                    // of a name that is told apart: a start-up packet holds some of ten thousand bytes
+	longestName     = 64                    // of a name that is kept: a start-up packet holds some of ten thousand bytes
 	drawTurnsWithin = 16 * time.Millisecond // who wakes first within this has the turn
 )
 

@@ -91,7 +91,7 @@ func (i *issuer) verify(ctx context.Context, token string) (identity string, kno
 	return identity, true, nil
 }
 
-// byToken runs SASL's OAUTHBEARER (RFC 7628) as PostgreSQL 18 does: a client without a token is told where to get one.
+// byToken runs SASL's OAUTHBEARER (RFC 7628) as PostgreSQL 18 does: a client without a token is sent where to get one.
 func byToken(ctx context.Context, back *pgproto3.Backend, c Claimant, u policy.User, known bool, i *issuer, brake *Brake) error {
 	msg, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}},
 		pgproto3.AuthTypeSASL)

@@ -105,8 +105,8 @@ type unreached struct {
 func (u unreached) Error() string { return u.what + " does not answer" }
 func (u unreached) Unwrap() error { return errUnreached(u.what) }
 
-// Cause is what an operator is told of a log-in that failed because somebody else did not answer; nil for others. It
-// holds no password and no token.
+// Cause returns what an operator is shown of a log-in that failed because somebody else did not answer, or nil for
+// others. It holds no password and no token.
 func Cause(err error) error {
 	var u unreached
 	if errors.As(err, &u) {
@@ -270,7 +270,7 @@ func Claim(front *pgproto3.Frontend, password string) error {
 		case *pgproto3.AuthenticationCleartextPassword:
 			front.Send(&pgproto3.PasswordMessage{Password: password})
 		case *pgproto3.AuthenticationSASL:
-			client, err := scram.SHA256.NewClientUnprepped("", policy.Prepared(password), "") // the name stands in the start-up packet
+			client, err := scram.SHA256.NewClientUnprepped("", policy.Prepared(password), "") // the name is in the start-up packet
 			if err != nil {
 				return err
 			}

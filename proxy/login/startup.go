@@ -30,7 +30,7 @@ const ALPN = "postgresql"
 // ErrSilent ends a connection without a word.
 var ErrSilent = errors.New("connection closed without a reply")
 
-// The codes that stand where a start-up packet has its protocol version.
+// The codes in place of a start-up packet's protocol version.
 const (
 	codeCancel = 1234<<16 | 5678
 	codeSSL    = 1234<<16 | 5679

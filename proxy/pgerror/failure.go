@@ -11,7 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
-// Failure is an error that is shown to the client as it stands. It never holds a data value.
+// Failure is an error that is shown to the client as it is. It never holds a data value.
 type Failure struct {
 	SQLState string
 	Message  string

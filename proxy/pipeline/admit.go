@@ -122,7 +122,7 @@ func (d *database) awaitUser(ctx context.Context, x *execution) (err error) {
 
 // admit has a statement wait for a slot of the private database, if it has none yet, and then looks whether the private
 // database can run queries, and would plan these. It fails before anything is charged for what follows; kept is what an
-// analyst is told of that.
+// analyst is answered of that.
 func (d *database) admit(ctx context.Context, x *execution, queries []rewrite.Query, kept string) error {
 	g := &x.admitted
 	g.mu.Lock()
@@ -323,7 +323,7 @@ func readOnce(plan *plans.Plan, wanted []int) bool {
 }
 
 // scans puts what is bought of a plan in the order in which it is drawn: the plan's, but for measures that are read in
-// one scan, which stand together where the first of them does. So no scan's result waits for another scan.
+// one scan, which are together where the first of them is. So no scan's result waits for another scan.
 func scans(queries []rewrite.Query, wanted []int) []int {
 	var order []int
 	for k, i := range wanted {

@@ -107,7 +107,7 @@ func (a *Answerer) answer(ctx context.Context, x *execution, stmt parse.Statemen
 }
 
 // answerCompiled is the rest of the way, of what is planned and written: what is too dear is refused, what must be
-// known first is answered first, for which the statement is planned anew; else it is bought, read and told.
+// known first is answered first, for which the statement is planned anew; else it is bought, read and answered.
 func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled) (Result, error) {
 	if a.needsRows(p.plan) {
 		if ReadsRows(ctx); !a.inForce(x.Session) {
@@ -125,7 +125,7 @@ func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled)
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Tag: "SELECT", Notices: a.notices(ctx, x, p, bought)} // the cost is told even if what follows fails
+	result := Result{Tag: "SELECT", Notices: a.notices(ctx, x, p, bought)} // the cost is shown even if what follows fails
 	result.Last = a.account.lastOf(ctx, x, p, bought, result.Notices)
 	defer spans.Begin(ctx, spans.Outer)()
 	answers, told, err := a.releases.askAll(ctx, x, p.plan, bought.ids)
@@ -146,7 +146,7 @@ func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled)
 }
 
 // needsRows reports whether private rows are read for a plan, or what was kept of them: a function of the policy, her
-// own history and what she was told.
+// own history and what she was answered.
 func (a *Answerer) needsRows(plan *plans.Plan) bool {
 	return len(plan.Finds) > 0 || isOnline(plan) || a.releases.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held }) ||
 		slices.ContainsFunc(plan.Inner, func(in *plans.Inner) bool { return a.needsRows(in.Plan) })
@@ -310,7 +310,7 @@ type Notice struct {
 	Hint     string
 }
 
-// Session is what the answer to a statement may know of a client, as it stands at the start of one statement. It does
+// Session is what the answer to a statement may know of a client, as it is at the start of one statement. It does
 // not change afterwards, so that work which outlives the wait may go on reading it.
 type Session struct {
 	User     string

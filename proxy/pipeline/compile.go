@@ -28,7 +28,7 @@ import (
 )
 
 // compile plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is
-// refused for free, also where keys stand in for those to be found.
+// refused for free, also where keys are placeholders of those to be found.
 func (a *Answerer) compile(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (r compiled, refusal *refuse.Refusal) {
 	x.plannedBy(l.held)
 	if r, refusal = a.compileQuickly(ctx, x.Session, l); r.plan != nil {
@@ -85,7 +85,7 @@ type compiled struct {
 	errors  []string            // how exact it will be
 	copies  []sandbox.Table     // of the public tables that its outer query reads
 	inner   map[string]compiled // its sub-queries that are answered first, by their keys
-	begun   bool                // a part of the statement has been paid for: what stands around it is bounded by its cells (semantics.maxAnswered)
+	begun   bool                // a part of the statement has been paid for: what is around it is bounded by its cells (semantics.maxAnswered)
 	quick   bool                // planning and reading it take microseconds, and no slot
 }
 
@@ -137,7 +137,7 @@ func planningLimits(p *policy.Policy) reuse.Limits {
 	return l
 }
 
-// stepsPerSecond is how many steps of planning stand for a second of processor time.
+// stepsPerSecond is how many steps of planning count as a second of processor time.
 const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.

@@ -87,8 +87,8 @@ func withBoundColumns(columns []plans.OutColumn) []plans.OutColumn {
 	return out
 }
 
-// askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand
-// there without rows.
+// askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves are there
+// without rows.
 func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (plans.Description, *refuse.Refusal) {
 	plan, columns, refusal := a.describedPlan(ctx, s, stmt, d, c)
 	if refusal != nil {

@@ -205,7 +205,7 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 // least. Of n values the k-th from either end do where 2k ≤ (n+1)(1−share), since each of n+1 draws is as likely as the
 // others to be the last one. A redraw that gave NULL, such as an average over a count that came out within its own
 // error, may be beyond either end and counts as beyond both. NULL where more such redraws than an end leaves out are
-// among them, where rows could not be told apart, or where fewer than half of the redraws hold the row.
+// among them, where rows could not be distinguished, or where fewer than half of the redraws hold the row.
 func quantiles(t policy.Type, drawn [][]policy.Value, column int, share float64) (policy.Value, policy.Value) {
 	beyond := int(math.Floor(float64(len(drawn)+1)*(1-share)/2+1e-9)) - 1 // at each end
 	if len(drawn) < redrawsFor(share)/2 || beyond < 0 {

@@ -115,7 +115,7 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 	if plan.Cost.IsZero() {
 		e.Cost = "nothing"
 	}
-	shown := map[int]string{} // the leaf beside which a measure's query stands
+	shown := map[int]string{} // the leaf beside which a measure's query is shown
 	for _, leaf := range plan.Leaves {
 		e.Rows = max(e.Rows, leaf.Rows)
 		measures := leaf.Measures()
@@ -145,7 +145,7 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 	return e
 }
 
-// scanned says with which others a measure is read in one scan, whose query stands beside the first of them.
+// scanned says with which others a measure is read in one scan, whose query is beside the first of them.
 func (l *explainedLeaf) scanned(queries []rewrite.Query, measure int, shown map[int]string) {
 	q := queries[measure]
 	if !q.Valid() || len(q.Measures()) == 1 {

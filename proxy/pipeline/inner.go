@@ -136,7 +136,7 @@ func cameTo(answer *plans.Answer) string {
 }
 
 // compileInner does for sub-queries what compile does for a statement: it writes their SQL, has the sandbox try what
-// stands above them, and finds how exact they will be.
+// is above them, and finds how exact they will be.
 func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Plan, list map[string]compiled) (refusal *refuse.Refusal) {
 	for _, in := range plan.Inner {
 		r := compiled{plan: in.Plan}
@@ -158,7 +158,7 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 	return nil
 }
 
-// foreseen plans a statement for EXPLAIN: sub-queries that are free are answered, so that what stands around them is
+// foreseen plans a statement for EXPLAIN: sub-queries that are free are answered, so that what is around them is
 // planned as it will be.
 func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (plan *plans.Plan, refusal *refuse.Refusal) {
 	x := newExecution(s, "") // which buys nothing
@@ -185,7 +185,7 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 			for i, m := range in.Plan.Measures {
 				ids[i] = m.HeldID
 			}
-			if answer, err := a.innerAnswer(ctx, x, in.Key, inner[in.Key], ids); err == nil { // else it is told when it is asked
+			if answer, err := a.innerAnswer(ctx, x, in.Key, inner[in.Key], ids); err == nil { // else it says so when it is asked
 				x.prior.answers = withAnswer(x.prior.answers, in.Key, answer)
 			}
 		}

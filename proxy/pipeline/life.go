@@ -185,7 +185,7 @@ func (r *releases) behind(plan *plans.Plan) bool {
 }
 
 // growAll grows every release of a plan that grows to the cells that are closed by the plan's time: it is done by
-// whoever reads it first on that day. Growing costs nothing and is not told to anybody (privacy rule 1).
+// whoever reads it first on that day. Growing costs nothing and is not shown to anybody (privacy rule 1).
 func (r *releases) growAll(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) error {
 	for i, m := range plan.Measures {
 		if m.Reads() != plans.EachStep {

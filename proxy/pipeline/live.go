@@ -140,8 +140,8 @@ type runAnswers map[*plans.Run][]mechanisms.SessionAnswer
 var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended",
 	Hint: "Ask again: a new run is bought then."}
 
-// askAll asks the releases of a plan that go on what it reads from them, in its order, and says what they told: all of
-// it is released.
+// askAll asks the releases of a plan that go on what it reads from them, in its order, and says what they answered: all
+// of it is released.
 func (r *releases) askAll(
 	ctx context.Context, x *execution, plan *plans.Plan, ids []int64,
 ) (answers runAnswers, told []string, err error) {

@@ -77,7 +77,7 @@ type buyer struct {
 	paid       sync.WaitGroup // purchases under way; they outlive their clients
 }
 
-// purchase is what buy brings home: the saved release of each measure, and what this statement was charged.
+// purchase is what buy returns: the saved release of each measure, and what this statement was charged.
 type purchase struct {
 	ids     []int64
 	charged privacy.Cost

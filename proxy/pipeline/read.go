@@ -279,7 +279,7 @@ func syntheticTable(leaf *plans.Leaf, cells privacy.Released[[]int32]) sandbox.T
 	})}
 }
 
-// outside runs what stands above the released tables: in Go where it is trivial, else in the sandbox.
+// outside runs what is above the released tables: in Go where it is trivial, else in the sandbox.
 type outside struct {
 	engine  sandbox.Engine // nil: there is none
 	workers *admission.Workers
@@ -355,7 +355,7 @@ func sandboxSession(s *Session, plan *plans.Plan) sandbox.Session {
 // is the column of pg_attribute that has people's attrelid and sex's attnum, and that the second is of no table.
 
 // numbersOf are the numbers of so many columns; the zero ones where not all of the statement's columns are known by
-// their names. Columns of errors stand between them.
+// their names. Columns of errors are between them.
 func (o *outside) numbersOf(s *Session, outputs []plans.Output, columns int, name func(i int) string) []pgcatalog.Number {
 	numbers := make([]pgcatalog.Number, columns)
 	between := len(outputs) < columns

@@ -19,7 +19,7 @@ import (
 
 // remembered is what is kept of statements, to be found by who asks, what, and under which settings (compile.go),
 // as long as the policy and what the user holds are the very ones that it was made from. Of SELECT count(*) FROM people
-// WHERE income BETWEEN 20 AND 3000 that is one template of plans for all numbers that may stand in it (ADR 86), and the
+// WHERE income BETWEEN 20 AND 3000 that is one template of plans for all numbers that may be in it (ADR 86), and the
 // answers for some. Each user has a share of the room, beyond which all of hers is forgotten: what another asks makes
 // nothing of hers slower (privacy rule 1). What is not found is made anew, so that nothing but time depends on what is
 // kept.

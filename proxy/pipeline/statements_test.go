@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestShowOfUnknownNames: SHOW of a name that is neither a setting nor the budget is told apart, whatever the name.
+// TestShowOfUnknownNames: SHOW of a name that is neither a setting nor the budget is distinguished, whatever the name.
 func TestShowOfUnknownNames(t *testing.T) {
 	for _, name := range []string{"dp.epsilom", "dp.budgt", ""} {
 		if _, err := (&Answerer{}).answerShow(t.Context(), &Session{}, name); !errors.Is(err, ErrUnknownName) {

@@ -356,7 +356,7 @@ func (s *Settings) Listed() []plans.Variable {
 	return out
 }
 
-// Reported are the variables that clients are told of, by name and value, in a fixed order.
+// Reported returns the variables that clients are sent, by name and value, in a fixed order.
 func (s *Settings) Reported() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, low := range reportedNames {

@@ -22,7 +22,7 @@ type variable struct {
 	unit     string   // whole: "ms", "s", "B", "kB", "8kB", "MB"
 	choices  []string // choice: the values
 	fixed    bool     // cannot be changed
-	reported bool     // the client is told of each change
+	reported bool     // the client is sent each change
 	about    string   // for SHOW ALL
 }
 
@@ -57,7 +57,7 @@ const autoDelta = "auto"
 // maxAlarms is the largest dp.alarms.
 const maxAlarms = 1000
 
-// dpVariables are ours. Their standard values come from the policy. Clients are told of them, so that a pooler can give
+// dpVariables are ours. Their standard values come from the policy. Clients are sent them, so that a pooler can give
 // each of its clients her own (track_extra_parameters of pgbouncer).
 var dpVariables = []variable{
 	{name: "dp.epsilon", kind: special, reported: true, about: "The most that one statement may cost."},
@@ -217,7 +217,7 @@ func index(all []variable) map[string]*variable {
 	return byName
 }
 
-// reportedNames are the variables that clients are told of, in a fixed order.
+// reportedNames are the variables that clients are sent, in a fixed order.
 var reportedNames = reported()
 
 func reported() []string {

@@ -118,8 +118,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// ExportSpans: see sdk.SpanExporter. A collector that is away is told of once, until it is back: nothing
-// waits for it.
+// ExportSpans: see sdk.SpanExporter. A collector that is away is reported once, until it is back: nothing waits for it.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	text, err := json.Marshal(written(spans))
 	if err == nil {
@@ -148,7 +147,7 @@ func (e *exporter) post(ctx context.Context, text []byte) error {
 	r.Header = e.headers.Clone()
 	response, err := e.client.Do(r)
 	if err != nil {
-		return errors.New("no answer") // the library's text has the address, with what stands in it
+		return errors.New("no answer") // the library's text has the address, with what is in it
 	}
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, 1<<16) // so that the connection is used again

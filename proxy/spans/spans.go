@@ -4,8 +4,8 @@
 // statement (package request), its dataset, the kind and table of a measure, the SQLSTATE of how it ended. No word of a
 // statement, no parameter, no name of a user, no answer, no number of rows: there is no function here that takes one.
 //
-// Limits. When a leaf ended depends on rows, so spans are no release: who reads them stands where root of the proxy's
-// host stands, who may look at its clock (README's assumptions). They are off unless the policy says `server.spans:
+// Limits. When a leaf ended depends on rows, so spans are no release: who reads them knows as much as root of the
+// proxy's host, who may look at its clock (README's assumptions). They are off unless the policy says `server.spans:
 // true`, and no client is sent anything by them (ADR 142).
 //
 // An example: SELECT count(*) FROM people leaves the span "statement" {dpproxy.request=9f86d081884c7d65-12,
@@ -27,7 +27,7 @@ import (
 // Stage is what a statement passes.
 type Stage struct{ name string }
 
-// The stages, in their order. All of them stand directly below their statement.
+// The stages, in their order. All of them are directly below their statement.
 var (
 	statement = Stage{"statement"}
 	parse     = Stage{"parse"}

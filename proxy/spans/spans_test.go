@@ -61,7 +61,7 @@ func (c *collector) recorder(t *testing.T, log *slog.Logger) *Recorder {
 	return r
 }
 
-// TestSpans: a statement's stages stand below it, with what they may say; what was parsed before it is within it.
+// TestSpans: a statement's stages are below it, with what they may say; what was parsed before it is within it.
 func TestSpans(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, y=2")
@@ -130,7 +130,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestCollectorThatIsAway is told of once, until it is back, and holds up nobody.
+// TestCollectorThatIsAway: it is reported once, until it is back, and holds up nobody.
 func TestCollectorThatIsAway(t *testing.T) {
 	c, log := newCollector(t), &strings.Builder{}
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "5")

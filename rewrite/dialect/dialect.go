@@ -37,17 +37,17 @@ var (
 	Citus      = Dialect{&citus} // PostgreSQL whose tables lie on several machines
 )
 
-// Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts stand. Types go by
+// Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts are. Types go by
 // PostgreSQL's short names (int4, int8, float4, float8, numeric, text, bool, uuid, date, timestamp, timestamptz), and
 // by "wide", of whole numbers that no sum of a table's rows overflows.
 type Words struct {
 	Name string
 
 	// Names.
-	Quote    string // stands around a name, and twice for itself within it
+	Quote    string // is around a name, and is doubled within it
 	Schema   string // of a relation whose schema the policy does not give
 	Relation string // in full: schema %1, name %2, both quoted
-	Text     string // a text: the argument number %1, or the text itself %2, in which each quote stands twice, or the hexadecimal digits %3 of its bytes
+	Text     string // a text: the argument number %1, or the text itself %2, in which each quote is doubled, or the hexadecimal digits %3 of its bytes
 	Typed    string // a text %1 as a value of type %2
 	With     string // begins a statement whose queries read the rows of the query %2, called %1, which is run once
 
@@ -83,7 +83,7 @@ type Words struct {
 	Find    string // the place of the first text %2 in a text %1, from 1 on; 0 means it is not there
 	Like    string // whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty; empty means Regular says it
 	Regular string // whether all of a text %1 is what a regular expression %2 of characters, . and .* says, in time linear in the text
-	Atomic  bool   // Regular tries again what could be matched otherwise: what stands between two .* is written so that it is found once and for all
+	Atomic  bool   // Regular tries again what could be matched otherwise: what is between two .* is written so that it is found once and for all
 
 	// Lists.
 	Position     string // of %2 in the list of values %1, from 1 on; NULL for what is not in it
@@ -95,9 +95,9 @@ type Words struct {
 	Comma        string // between whole numbers in a list
 	Integers     string // the list of whole numbers %1
 	OneOfNumbers string // whether %1 is among whole numbers %2
-	OneOfMany    string // the same of many of them from 0 on; the 1s of the bits %3 stand at their places, and at the last place, %4, is a 0
+	OneOfMany    string // the same of many of them from 0 on; the 1s of the bits %3 are at their places, and at the last place, %4, is a 0
 	Numbered     string // a table %2 of the values %1, called v, each with its place, called i; there are fewer than %3
-	Parallel     string // a table %1 of lists of whole numbers %2, each row of what stands at one place in all of them; their names are %3
+	Parallel     string // a table %1 of lists of whole numbers %2, each row of what is at one place in all of them; their names are %3
 	InParallel   string // one of these: the list %1, called %2; or its numbers %3, between commas
 
 	// Limits. Without one, decimals are PostgreSQL's numeric, with NaN.
@@ -120,7 +120,7 @@ type Words struct {
 	// something for each row.
 	Collates bool
 
-	// MarksByJoin tells that a row is told by joins whether its unit has others elsewhere, and not by a sub-query
+	// MarksByJoin says that joins mark a row by whether its unit has others elsewhere, and not a sub-query
 	// within an expression: by one with the units of the others, and along other keys by two, that part the rows.
 	// ExactKeys tells that of keys too none has equal values with different texts, so that one with these does.
 	MarksByJoin, ExactKeys bool
@@ -205,7 +205,7 @@ func (w *Words) DecimalOf(width, scale int32) string {
 	return Fill(w.Decimal, strconv.Itoa(int(width)), strconv.Itoa(int(scale)))
 }
 
-// TextOf writes a text, which travels as the argument of a number or stands in the SQL itself.
+// TextOf writes a text, which travels as the argument of a number or is in the SQL itself.
 func (w *Words) TextOf(text string, number int) (sql string, travels bool) {
 	return Fill(w.Text, strconv.Itoa(number), doubled(text), hex.EncodeToString([]byte(text))), strings.Contains(w.Text, "%1")
 }
@@ -219,7 +219,7 @@ func (w *Words) QuoteAs(name string) string {
 // for the caller to see.
 func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// QuoteText writes a string constant, alike in all dialects, each quote in it twice. A backslash stands for itself, as
+// QuoteText writes a string constant, alike in all dialects, each quote in it twice. A backslash means itself, as
 // in PostgreSQL where standard_conforming_strings is on.
 func QuoteText(text string) string { return "'" + doubled(text) + "'" }
 

@@ -6,13 +6,13 @@ import "github.com/dpproxy/dpproxy/policy"
 // nothing that their file defines can take the place of a built-in function.
 const Catalog = "private"
 
-// Texts stand in the SQL: a statement with parameters is planned anew at each execution, and its lists are not folded
+// Texts are in the SQL: a statement with parameters is planned anew at each execution, and its lists are not folded
 // (docs/adr/0108). Claim. Whatever a text holds, it stays a constant, of its very characters. Proof. DuckDB's lexer,
 // which is PostgreSQL's with standard_conforming_strings, ends a constant at a quote that is not followed by another
 // one, and takes two for one; nothing else has a meaning within it, a backslash and a dollar included, for no letter
-// stands before the quote that opens it. In what is written no quote of the text stands alone, and none follows the
-// text but the one that closes it. A text with NUL, or that is not UTF-8, is refused (rewrite, token.go). Limits. Such
-// is the lexer of the DuckDB that is built in: rewrite.TestTextsStayConstants asks it.
+// is before the quote that opens it. In what is written no quote of the text is alone, and none follows the text but
+// the one that closes it. A text with NUL, or that is not UTF-8, is refused (rewrite, token.go). Limits. Such is the
+// lexer of the DuckDB that is built in: rewrite.TestTextsStayConstants asks it.
 //
 // A raw column is read by TRY_CAST, which makes NULL of what does not fit. Keys may be of different types, whose
 // conversions can fail but for those to text. Its tables order text by its bytes.
@@ -55,7 +55,7 @@ var duckdb = Words{
 
 	Trimmed: "%1(%2, ' ')",
 	Find:    "strpos(%1, %2)",
-	Like:    "(%1 LIKE %2)", // without ESCAPE a backslash stands for itself
+	Like:    "(%1 LIKE %2)", // without ESCAPE a backslash means itself
 	Regular: "regexp_full_match(%1, %2, 's')",
 
 	Position:     "list_position([%1], %2)",

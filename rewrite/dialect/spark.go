@@ -56,7 +56,7 @@ var spark = Words{
 	Octets:     "octet_length(%1)",
 	Sum:        "try_sum(try_cast(%1 AS DECIMAL(38,%2)))",
 
-	Trimmed: "%1(' ', %2)", // what is taken away stands first
+	Trimmed: "%1(' ', %2)", // what is taken away is first
 	Find:    "instr(%1, %2)",
 	Regular: "(%1 RLIKE %2)", // of Java, as LIKE is there
 	Atomic:  true,

@@ -29,7 +29,7 @@ type replacedFunction struct {
 	user        int    // with so many arguments, the first names a user, who is the analyst
 }
 
-// replacedValues are the keywords that stand for a session parameter.
+// replacedValues are the keywords that mean a session parameter.
 var replacedValues = map[pg.SQLValueFunctionOp]string{
 	pg.SQLValueFunctionOp_SVFOP_CURRENT_USER: "user", pg.SQLValueFunctionOp_SVFOP_USER: "user",
 	pg.SQLValueFunctionOp_SVFOP_SESSION_USER: "user", pg.SQLValueFunctionOp_SVFOP_CURRENT_ROLE: "user",
@@ -200,7 +200,7 @@ func (t *writer) silent(n *pg.Node, call *pg.FuncCall) {
 	n.GetCaseExpr().GetArgs()[0].GetCaseWhen().Result = &pg.Node{Node: &pg.Node_FuncCall{FuncCall: proto.Clone(call).(*pg.FuncCall)}}
 }
 
-// oneRow has an expression stand in FROM that PostgreSQL's grammar would not have there, as what a function has become.
+// oneRow writes an expression in FROM that PostgreSQL's grammar would not have there, as what a function has become.
 func (t *writer) oneRow(n *pg.Node, r *pg.RangeFunction) {
 	items := r.GetFunctions()[0].GetList().GetItems()
 	if len(r.GetFunctions()) != 1 || r.GetOrdinality() || len(r.GetColdeflist()) > 0 || items[0].GetAConst() != nil {

@@ -1,4 +1,4 @@
-// Package outer writes outer queries: all of a statement that stands above the leaves of its plan, and is asked of
+// Package outer writes outer queries: all of a statement that is above the leaves of its plan, and is asked of
 // released tables and of the catalogs in a sandbox that has never seen private data. It does no I/O, and does not see
 // the package that writes for the private database.
 //
@@ -33,7 +33,7 @@ type Query struct {
 	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting; a text itself (Given); or a parameter of a described statement (Open)
 	Relations []string // what it reads besides leaves, as schema.name
 	Apart     string   // a text like SQL that reads the public tables that are given with the query, each by schema.name; empty if SQL reads none besides leaves
-	With      string   // what stands before SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
+	With      string   // what precedes SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
 }
 
 // Render regenerates the outer query of a plan. What must not be asked of the sandbox is refused.

@@ -115,7 +115,7 @@ func (t *writer) node(n *pg.Node) {
 	}
 }
 
-// callable tells what may stand for a function in FROM.
+// callable reports whether a node may be a function in FROM.
 func callable(n *pg.Node) bool {
 	switch n.GetNode().(type) {
 	case *pg.Node_FuncCall, *pg.Node_SqlvalueFunction, *pg.Node_CoalesceExpr, *pg.Node_MinMaxExpr:
@@ -177,7 +177,7 @@ func refuseUnending(m protoreflect.Message) {
 }
 
 // Columns that PostgreSQL keeps for itself tell of the sandbox's own transactions and pages. They are replaced by what
-// they would say of a table whose rows never change, and refused where it cannot be told which table is meant.
+// they would say of a table whose rows never change, and refused where it is not known which table is meant.
 //
 //	SELECT c.xmin, c.tableoid FROM pg_catalog.pg_class AS c
 //	⇒ SELECT '2'::pg_catalog.xid AS xmin, '"pg_catalog"."pg_class"'::pg_catalog.regclass::pg_catalog.oid AS tableoid FROM
@@ -187,7 +187,7 @@ func refuseUnending(m protoreflect.Message) {
 // pages, which the whole server counts.
 var systemColumns = map[string]bool{"xmin": true, "xmax": true, "cmin": true, "cmax": true, "ctid": true, "tableoid": true}
 
-// nameScope is a FROM clause: what its aliases stand for, as schema.name; "" is what has no columns of PostgreSQL's
+// nameScope is a FROM clause: what its aliases mean, as schema.name; "" is what has no columns of PostgreSQL's
 // own.
 type nameScope struct {
 	parent *nameScope
@@ -286,7 +286,7 @@ const database = `^(?:"[^"]+"|[^".]+)\.((?:"[^"]+"|[^".]+)\.(?:"[^"]+"|[^".]+))$
 var databaseBefore = regexp.MustCompile(database)
 
 // className leaves out the name of the database before that of a relation, which would be the sandbox's own: in a text
-// as it stands, and where one is put together of parts, as TypeORM does of table_catalog, table_schema and table_name.
+// as it is, and where one is put together of parts, as TypeORM does of table_catalog, table_schema and table_name.
 //
 //	SELECT 'demo.public.people'::regclass
 //	⇒ SELECT 'public.people'::regclass

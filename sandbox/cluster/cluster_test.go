@@ -200,7 +200,7 @@ func TestOldPrograms(t *testing.T) {
 	}
 }
 
-// TestNameless: a user id without a name is told why no cluster starts under it.
+// TestNameless: a user id without a name is given why no cluster starts under it.
 func TestNameless(t *testing.T) {
 	if me, err := nameOf(os.Geteuid()); err != nil || me == "" {
 		t.Error(me, err)

@@ -1,5 +1,5 @@
 // Package sandboxtest is what the tests of the sandboxes share: policies, statements that were recorded, engines that
-// stand for the whole of a test binary, and answers as text. Only tests import it.
+// last for the whole of a test binary, and answers as text. Only tests import it.
 package sandboxtest
 
 import (

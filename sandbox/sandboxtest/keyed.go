@@ -25,8 +25,8 @@ var KeyedSQL = []string{
 	"ALTER TABLE public.cards ADD FOREIGN KEY (holder) REFERENCES public.users NOT VALID",
 }
 
-// Keyed is a policy of the dataset census, whose tables are joined by keys; changes are pairs of what stands in its
-// text and what shall.
+// Keyed is a policy of the dataset census, whose tables are joined by keys; changes are pairs of what is in its text
+// and what shall be.
 func Keyed(t testing.TB, changes ...string) *policy.Policy {
 	t.Helper()
 	p, err := policy.Parse([]byte(strings.NewReplacer(changes...).Replace(keyedText)), "policy.yaml")

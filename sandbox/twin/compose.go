@@ -204,7 +204,7 @@ func (c *composer) ownName(col column, name string) string {
 	return name
 }
 
-// maskedValue is what stands for a column that is not shown.
+// maskedValue returns the value in place of a column that is not shown.
 func maskedValue(col column) string {
 	value := "NULL"
 	switch {

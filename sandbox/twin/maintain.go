@@ -232,8 +232,8 @@ const thereSQL = `SELECT s.there, CASE WHEN s.there THEN s.mark WHEN $1::pg_cata
     AND pg_catalog.count(DISTINCT r.mark) FILTER (WHERE NOT r.own) < 2 AS there, COALESCE(pg_catalog.min(r.mark) FILTER (WHERE NOT r.own), '') AS mark
   FROM (SELECT t.xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid AS own, t.xmin::pg_catalog.text AS mark, pg_catalog.hashtextextended(t.*::pg_catalog.text, 0) AS hash FROM %s AS t) AS r) AS s`
 
-// theirs asks whether the copies that a transaction reads are others than those of these marks. It stands behind the
-// query, whose locks keep the names standing for what it has read, and has its snapshot.
+// theirs asks whether the copies that a transaction reads are others than those of these marks. It follows the query,
+// whose locks keep the names meaning what it has read, and has its snapshot.
 func theirs(copies []copied) string {
 	var list []string
 	for _, c := range copies {

@@ -41,7 +41,7 @@ func boundedFrontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return f
 }
 
-// cancelling has the server told to stop when a query's time is over, and gives up the connection when it does not.
+// cancelling asks the server to stop when a query's time is over, and gives up the connection when it does not.
 func cancelling(conn *pgconn.PgConn) ctxwatch.Handler {
 	return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 2 * time.Second}
 }
@@ -294,10 +294,11 @@ func (t *engine) fault(ctx context.Context, s sandbox.Session, l sandbox.Limits,
 	return errGone
 }
 
-// What an analyst is told of an error of PostgreSQL's. Its SQLSTATE is kept where a query may bring it about; its text
+// What an analyst is shown of an error of PostgreSQL's. Its SQLSTATE is kept where a query may bring it about; its text
 // is ours where the server's could name a value, or something of the twin.
 
-// messages are what an analyst is told of errors that her query's values raise. PostgreSQL's own text may hold a value.
+// messages are what an analyst is shown of errors that her query's values raise. PostgreSQL's own text may hold a
+// value.
 var messages = map[string]string{
 	"22012": "division by zero", "22003": "value out of range", "22P02": "invalid input syntax for the type of a cast",
 	"22P03": "invalid input for the type of a cast", "22007": "invalid input syntax for a date or time", "22008": "date or time out of range",
@@ -314,7 +315,7 @@ var messages = map[string]string{
 	"54023": "too many arguments",
 }
 
-// errDeadline is told where the server ended a query for its time; what had been left of it is not known here.
+// errDeadline is reported where the server ended a query for its time; what had been left of it is not known here.
 var errDeadline = &scalar.Error{SQLState: "57014", Message: "canceling statement: the query over released answers took too long"}
 
 // errorOf is the sandbox's error for one of the twin's, and whether an analyst's query may bring it about.

@@ -207,8 +207,8 @@ func (t *engine) holds(dataset string, public []sandbox.Table) (own []copied, ok
 	}), t.changes
 }
 
-// forget is told that another proxy has put other copies in the place of these: they travel with each query that reads
-// them, until they are put there again.
+// forget is called when another proxy has put other copies in the place of these: they travel with each query that
+// reads them, until they are put there again.
 func (t *engine) forget(dataset string, copies []copied) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

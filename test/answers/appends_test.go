@@ -170,7 +170,7 @@ func (d *dashboard) spent(user string) string {
 }
 
 // TestDashboardOfThreeYears refreshes a dashboard on each day of three years, with restarts: all of it costs what the
-// release cost, for each of two analysts, and for the cap once; and the errors are those that were told. A dashboard
+// release cost, for each of two analysts, and for the cap once; and the errors are those that were shown. A dashboard
 // that is refreshed afresh has a thousandth of the cost for each day. The roots of the mean squared errors of the sum
 // so far and of months are expected at 62 and 44, with ρ at 13.2 and 12.4, and a little nearer as no day counts less
 // than nothing. They depend on few draws: the most is Chernoff's bound of the squares of normal noise, passed once in a

@@ -1,6 +1,6 @@
 // Package answers asks dpproxy what people ask, through SQL, and looks at the answers: each mechanism as
 // docs/mechanisms.md shows it, the tour, TPC-H and Adult, plain SQL, views, keys that are found, what is charged, what
-// is told of errors.
+// is said of errors.
 package answers
 
 import (

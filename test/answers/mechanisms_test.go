@@ -131,7 +131,7 @@ func (row mechanismRow) walk(t *testing.T, w *kit.Wire, sql string) (plan string
 }
 
 // TestMechanismsDocument replays docs/mechanisms.md through the real psql: plans, costs, errors and refusals are those
-// that stand there, to the letter. With -update it writes the document, from a million people.
+// that are there, to the letter. With -update it writes the document, from a million people.
 func TestMechanismsDocument(t *testing.T) {
 	kit.Beside(t)
 	text, err := os.ReadFile(mechanismsDocument)

@@ -58,8 +58,8 @@ func spentBy(t *testing.T, w *kit.Wire) string {
 }
 
 // TestOnlineReleaseThroughSQL: EXPLAIN names mechanism, reason, cost and both errors; the first use costs all of it,
-// within dp.epsilon; the same question has the same answer; then everything is free, until it stops, which is told, and
-// it steps aside; what it told stays.
+// within dp.epsilon; the same question has the same answer; then everything is free, until it stops, which it says, and
+// it steps aside; what it said stays.
 func TestOnlineReleaseThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(4, ", insist: true")))
@@ -231,7 +231,7 @@ func TestOnlineReleaseAtOnce(t *testing.T) {
 }
 
 // TestOnlineReleaseHasOneInstance: sessions that wait for another to open the release, and ask it at once, ask the one
-// instance that was opened: no restart takes an update, so that the updates that are left and the hard answers told
+// instance that was opened: no restart takes an update, so that the updates that are left and the hard answers released
 // make all.
 func TestOnlineReleaseHasOneInstance(t *testing.T) {
 	const updates, racing = 40, 8

@@ -22,7 +22,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// points is a ledger that tells where its caller stands: before and after what is durable.
+// points is a ledger that tells where its caller is: before and after what is durable.
 type points struct {
 	ledger.Ledger
 	at func(point string)
@@ -53,7 +53,8 @@ func (p points) Resume(ctx context.Context, user string, id int64, step []byte) 
 	return r, err
 }
 
-// diesAt is a stand-in's name: dpproxy itself, which dies as by kill -9 at the n-th time that it comes to a point.
+// diesAt returns a substitute's name: dpproxy itself, which dies as by kill -9 at the n-th time that it comes to a
+// point.
 func diesAt(point string, n int) string { return fmt.Sprintf("dies:%s:%d", point, n) }
 
 // serveUntil is the program behind diesAt.
@@ -109,7 +110,7 @@ var farOff = []string{"SELECT count(*) FROM people WHERE hiv IS NULL", "SELECT c
 
 // TestOnlineReleaseDiesAtEachPoint: the process dies between charge and save, between save and the first answer, with a
 // hard answer that is not durable, with one that is durable and not sent, and after a restart was counted. In the next
-// life what was told stays; nothing is charged again, but where nothing had been saved; and each life has taken an
+// life what was released stays; nothing is charged again, but where nothing had been saved; and each life has taken an
 // update.
 func TestOnlineReleaseDiesAtEachPoint(t *testing.T) {
 	kit.Beside(t)
@@ -117,13 +118,13 @@ func TestOnlineReleaseDiesAtEachPoint(t *testing.T) {
 	for _, c := range []struct {
 		point string
 		n     int    // which time
-		spent string // when all is told
+		spent string // at the end
 		left  int    // after the second question was asked again in the next life
 	}{
 		{"charged", 1, "200", updates - 2},      // spent without a release: opened anew
 		{"saved", 1, "100", updates - 1 - 2},    // one restart, two hard answers
 		{"hard", 2, "100", updates - 1 - 2},     // the withheld answer was not counted; the restart pays for its bit
-		{"extended", 2, "100", updates - 1 - 2}, // it is counted, and is told now
+		{"extended", 2, "100", updates - 1 - 2}, // it is counted, and is sent now
 		{"extended", 1, "100", updates - 1 - 2}, // the first one
 		{"resumed", 1, "100", updates - 2 - 2},  // two lives ended
 		{"nothing", 1, "100", updates - 0 - 2},  // no fault

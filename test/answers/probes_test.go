@@ -85,7 +85,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestProbesOfADriver: the columns of a preview come described before it runs, and the setting stands in a connection's
+// TestProbesOfADriver: the columns of a preview come described before it runs, and the setting is in a connection's
 // options.
 func TestProbesOfADriver(t *testing.T) {
 	kit.Beside(t)

@@ -153,7 +153,7 @@ func TestStoredRanks(t *testing.T) {
 }
 
 // TestStoredRanksInDuckDB: the same of a DuckDB file, in which prepare's SQL writes the rows within the bound anew; a
-// bound above that of the table is told.
+// bound above that of the table is reported.
 func TestStoredRanksInDuckDB(t *testing.T) {
 	kit.Beside(t)
 	s, path := kit.Lab{Engine: "duckdb", Change: append([]string{"max_epsilon: 1,", "max_epsilon: 20000,", "defaults: {epsilon: 0.1", "defaults: {epsilon: 10000"}, kit.Undeclared...)}.Lay(t, 0)

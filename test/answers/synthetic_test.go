@@ -17,7 +17,7 @@ const syntheticRelease = "          - {kind: synthetic, name: made, columns: [{c
 
 // TestMadeUpRowsThroughSQL: made-up rows have a name, which catalogs list; reading them never buys and says what would;
 // the first aggregate over them buys, once, and whatever is asked of them is free from then on, also after a restart,
-// and says that they are synthetic. In the private table's place they stand where the session looks at it with
+// and says that they are synthetic. In the private table's place they are where the session looks at it with
 // dp.probes = made_up, and nowhere else: not in COPY, cursors, conditions, orders, joins or aggregates (privacy rules
 // 15 and 31).
 func TestMadeUpRowsThroughSQL(t *testing.T) {

@@ -51,8 +51,7 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// answeredAnew answers the prompts of a text's fenced parts anew, and compares each answer with the one that stands
-// there.
+// answeredAnew answers the prompts of a text's fenced parts anew, and compares each answer with the one that is there.
 func answeredAnew(text string, answer func(statement string) string, compare func(statement, wanted, out string)) string {
 	var written strings.Builder
 	fenced := false
@@ -82,7 +81,7 @@ func answeredAnew(text string, answer func(statement string) string, compare fun
 	return written.String()
 }
 
-// shown is what stands under a prompt.
+// shown returns what is under a prompt.
 func shown(lines []string) string {
 	for i, line := range lines {
 		if strings.HasPrefix(line, tourPrompt) || strings.HasPrefix(line, shellMark) || strings.HasPrefix(line, "```") {

@@ -129,7 +129,7 @@ func TestStartupThatNeverEnds(t *testing.T) {
 	}
 }
 
-// TestLoginRefusals: who may not enter is told so with the SQLSTATE that clients know; an unknown user and a wrong
+// TestLoginRefusals: who may not enter is refused with the SQLSTATE that clients know; an unknown user and a wrong
 // password look alike.
 func TestLoginRefusals(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
@@ -158,7 +158,7 @@ func TestLoginRefusals(t *testing.T) {
 
 var placed = regexp.MustCompile(`policy\.yaml:\d+:\d+: \S+`)
 
-// TestBrokenPolicy: each fault of the file is told with its place; serve ends with 1, check with 3.
+// TestBrokenPolicy: each fault of the file is reported with its place; serve ends with 1, check with 3.
 func TestBrokenPolicy(t *testing.T) {
 	for name, change := range map[string][]string{
 		"unknown key":    {"expected_rows:", "expected_row:"},

@@ -17,7 +17,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// canary stands in whatever a client can write. It must be nowhere in what the operator is shown; the number is one
+// canary is in whatever a client can write. It must be nowhere in what the operator is shown; the number is one
 // that nothing else is.
 const (
 	canary       = "Kanarienvogel"
@@ -56,7 +56,7 @@ var wordsOfClients = []string{
 // TestLogHasNoWords: no word of a statement, of a parameter, of a name that a client makes up and no answer is in the
 // log, at its most talkative, or in the metrics, whatever becomes of the statement: answered, refused, failed in the
 // outer query, away from the database, past its deadline. What the log has of a statement has its number, and where a
-// client is shown an error of the inside she is told the same one. A line of the log is one event, whatever names
+// client is shown an error of the inside she is sent the same one. A line of the log is one event, whatever names
 // clients send.
 func TestLogHasNoWords(t *testing.T) {
 	server := pgtest.Start(t)

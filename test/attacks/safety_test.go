@@ -18,7 +18,7 @@ import (
 )
 
 // errorForms are expressions that fail in PostgreSQL on person 7 and on nobody else: each would be an exact bit if it
-// ever reached the private database. %s stands where the form needs a boolean that tells her apart.
+// ever reached the private database. %s is where the form needs a boolean that tells her apart.
 var errorForms = []string{
 	`CASE WHEN hiv THEN 1/(uid-7) ELSE 1 END > 0`, `CASE WHEN hiv THEN 1/0 ELSE 1 END > 0`, `1/(age-25) > 0`, `10 % (age-25) > 0`,
 	`CASE WHEN hiv THEN 2147483647 + age ELSE 1 END > 0`, `(9223372036854775807 * age) > 0`, `income * 1e308 * 1e308 > 0`,
@@ -33,7 +33,7 @@ var errorForms = []string{
 	`nullif(1/(age-25), 0) IS NULL`, `generate_series(1, 1/(age-25)) > 0`, `ctid IS NOT NULL`, `uid = 7`, `tableoid > 0`,
 }
 
-// formPlaces are the places of a query where a form may stand.
+// formPlaces are the places of a query where a form may be.
 var formPlaces = map[string]string{
 	"WHERE":    `SELECT count(*) FROM people WHERE %s`,
 	"GROUP BY": `SELECT (%s), count(*) FROM people GROUP BY 1`,

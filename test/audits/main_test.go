@@ -1,5 +1,5 @@
 // Package audits judges by statistics what the program sends: that answers on neighbouring databases differ by no more
-// than was paid, and that errors are as they are told.
+// than was paid, and that errors are as they are stated.
 package audits
 
 import (

@@ -39,7 +39,7 @@ func (l *failsOnce) Save(ctx context.Context, r *ledger.Receipt, drawn mechanism
 }
 
 // TestOneFaultLeavesTheOthersAnswered: a statement pays for three counts at once. Where one of them cannot be drawn or
-// saved, the others are, and stay free; what was charged is told beside the error (privacy rule 5).
+// saved, the others are, and stay free; what was charged is shown beside the error (privacy rule 5).
 func TestOneFaultLeavesTheOthersAnswered(t *testing.T) {
 	const all = `SELECT count(*) FROM people WHERE city = 'c1' UNION ALL SELECT count(*) FROM people WHERE income < 5000 UNION ALL SELECT count(*) FROM people WHERE hiv`
 	for name, fail := range map[string]func() error{

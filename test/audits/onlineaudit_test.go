@@ -61,8 +61,8 @@ func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 }
 
 // TestAuditOfOnlineSessions: on neighbouring databases, what an analyst who chooses her questions by the answers is
-// told bounds the loss from below by no more than she paid. The planted fault, sessions of ε 40 that are said to cost
-// 1, is found; against faults of a few times the cost, so few sessions are blind. False alarm: 1e-6.
+// answered bounds the loss from below by no more than she paid. The planted fault, sessions of ε 40 that are said to
+// cost 1, is found; against faults of a few times the cost, so few sessions are blind. False alarm: 1e-6.
 func TestAuditOfOnlineSessions(t *testing.T) {
 	kit.Beside(t)
 	const alarm = 1e-6

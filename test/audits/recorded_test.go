@@ -208,7 +208,7 @@ func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]cla
 		return nil
 	}
 	list := map[ledger.Digest]claim{}
-	if len(plan.Inner) > 0 { // its measures stand for those that are planned once sub-queries are answered, for another part of the budget
+	if len(plan.Inner) > 0 { // its measures replace those that are planned once sub-queries are answered, for another part of the budget
 		return list
 	}
 	for _, m := range plan.Measures {

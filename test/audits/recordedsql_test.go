@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// source is something that statements are made over: what stands behind FROM, and the columns by kind.
+// source is something that statements are made over: what follows FROM, and the columns by kind.
 type source struct {
 	from, unit    string
 	whole, text   []string

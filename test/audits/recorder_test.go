@@ -18,7 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// The recorder stands around the interfaces of a real pipeline and writes down what passes: charges, the SQL that the
+// The recorder is around the interfaces of a real pipeline and writes down what passes: charges, the SQL that the
 // private database is sent, what is drawn and saved, and how many random bytes that took. The randomness is the same on
 // all sides, so that the difference of two sides' releases is the difference of their true counts: noise cancels.
 

@@ -121,7 +121,7 @@ func othersSessions(t *testing.T, p *kit.Program) {
 	}
 }
 
-// sleepsAlone: none of the functions stands where an answer could depend on private rows, and such a statement costs
+// sleepsAlone: none of the functions is where an answer could depend on private rows, and such a statement costs
 // nothing.
 func sleepsAlone(t *testing.T, w *kit.Wire) {
 	spent := w.Spent()

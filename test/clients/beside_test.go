@@ -117,8 +117,8 @@ func seenIn(t *testing.T, text string) seen {
 	return out
 }
 
-// besideDifference is what a driver sees otherwise than of PostgreSQL: by whatever road, which stands in brackets
-// before the name of what it looks at.
+// besideDifference is what a driver sees otherwise than of PostgreSQL: by whatever road, which is in brackets before
+// the name of what it looks at.
 type besideDifference struct{ name, plain, proxied string }
 
 // differencesFile has what each driver that was run sees otherwise, and why that is meant.
@@ -228,7 +228,7 @@ func runBeside(t *testing.T, env []string, p script) seen {
 	return seenIn(t, string(out))
 }
 
-// road is what stands in brackets before a name.
+// road is what is in brackets before a name.
 var road = regexp.MustCompile(`^\[[^]]*\] `)
 
 // noteDifferences holds what a driver saw of dpproxy against what it saw of PostgreSQL.

@@ -17,7 +17,7 @@ import (
 // opened a cursor.
 var ofTheSession = map[string]bool{"pg_catalog.pg_stat_activity": true, "pg_catalog.pg_cursors": true}
 
-// shape is what a client is told of the columns of a statement.
+// shape returns what a client is sent of the columns of a statement.
 func shape(t *testing.T, conn *pgconn.PgConn, sql string) string {
 	t.Helper()
 	d, err := conn.Prepare(context.Background(), "", sql, nil)

@@ -14,11 +14,11 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// describedFile has the forms whose types are told otherwise than by PostgreSQL, and why that is meant.
+// describedFile has the forms whose types are described otherwise than by PostgreSQL, and why that is meant.
 const describedFile = "testdata/beside/described.txt"
 
 // TestDescribedBesidePostgres prepares each form of SQL that has a place for a parameter, over columns of each type:
-// the types of parameters and columns that a client is told before it sends a value are those that PostgreSQL tells, or
+// the types of parameters and columns that a client is sent before it sends a value are those that PostgreSQL tells, or
 // the difference is listed with its reason. Forms are over a public table, over a private one's groups, and over its
 // rows.
 func TestDescribedBesidePostgres(t *testing.T) {
@@ -33,7 +33,7 @@ func TestDescribedBesidePostgres(t *testing.T) {
 	proxy := s.serve(t).URL("analyst", "store")
 	want, got := prepareForms(t, s.plainURL, forms), prepareForms(t, proxy, forms)
 	for i, form := range forms {
-		if want[i] != got[i] && !(strings.HasPrefix(want[i], "ERROR") && strings.HasPrefix(got[i], "ERROR")) { // of which no types are told
+		if want[i] != got[i] && !(strings.HasPrefix(want[i], "ERROR") && strings.HasPrefix(got[i], "ERROR")) { // of which no types are sent
 			plain[form.name] += form.column + want[i] + "; "
 			proxied[form.name] += form.column + got[i] + "; "
 		}
@@ -78,7 +78,7 @@ func prepareForms(t *testing.T, url string, forms []form) (out []string) {
 	return out
 }
 
-// askForms asks forms with values, which are encoded by the types that were told.
+// askForms asks forms with values, which are encoded by the types that were sent.
 func askForms(t *testing.T, url string) seen {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -133,7 +133,7 @@ func askForms(t *testing.T, url string) seen {
 }
 
 // describedForms are the statements of testdata/beside/forms.sql. Lines that begin with -- over name a table and
-// columns of it; of the lines below them each stands for a statement over each of these tables, and of each of its
+// columns of it; of the lines below them each means a statement over each of these tables, and of each of its
 // columns where it has the word COLUMN.
 func describedForms(t *testing.T) (out []form) {
 	t.Helper()

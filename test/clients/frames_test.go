@@ -68,7 +68,7 @@ func protocolScripts(t *testing.T) []protocolScript {
 type second struct {
 	conn  net.Conn
 	front *v2.Frontend
-	told  []string // the parameters told at the log-in
+	told  []string // the parameters sent at the log-in
 	noisy bool
 }
 
@@ -266,7 +266,7 @@ func (s *second) next() []string {
 	return []string{strings.TrimPrefix(fmt.Sprintf("%T", msg), "*pgproto3.")}
 }
 
-// TestFrames: see above. The reference is a PostgreSQL with the fixture's table; the proxy stands before the same one.
+// TestFrames: see above. The reference is a PostgreSQL with the fixture's table; the proxy is in front of the same one.
 func TestFrames(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)
@@ -283,7 +283,7 @@ func TestFrames(t *testing.T) {
 // playAll plays the scripts to a PostgreSQL and to a proxy.
 func playAll(t *testing.T, scripts []protocolScript, reference string, p *kit.Program) {
 	want := append(secondCodec(t, reference).told, "dp.alarms", "dp.confidence", "dp.delta", "dp.dialect", "dp.epsilon", "dp.error_columns", "dp.max_cost", "dp.max_error", "dp.offgrid", "dp.probes", "dp.release")
-	slices.Sort(want) // our own are told too, for poolers (ADR 73)
+	slices.Sort(want) // our own are sent too, for poolers (ADR 73)
 	if got := secondCodec(t, p.URL("alice", "lab")).told; !slices.Equal(got, want) {
 		t.Errorf("parameters told at the log-in:\ngot  %s\nwant %s", got, want)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// originStatements have columns of tables, seen through what can stand between, and computed ones.
+// originStatements have columns of tables, seen through what can be between, and computed ones.
 var originStatements = []string{
 	"SELECT city, count(*) FROM people GROUP BY city",
 	"SELECT p.city AS town, count(*) AS city FROM public.people AS p GROUP BY p.city",

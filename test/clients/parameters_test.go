@@ -101,7 +101,7 @@ func TestParametersBesidePostgres(t *testing.T) {
 				case got == want:
 					answered++
 				case strings.HasPrefix(want, "Parse: ") && strings.HasPrefix(got, want[:len("Parse: 42883")]):
-				case strings.HasPrefix(want, "Parse: 42P18"): // PostgreSQL wants to know a type that nothing hangs on
+				case strings.HasPrefix(want, "Parse: 42P18"): // PostgreSQL wants to know a type that nothing depends on
 				case strings.Contains(got, "DP002 a parameter of type"):
 					refused++
 				default:

@@ -55,7 +55,7 @@ func clientOf(t *testing.T, url string) pooled {
 
 // TestPoolerHandsNothingOn: pgbouncer in transaction mode gives one session to many clients. What one sets for her
 // statements, which says what they cost, is not there for the next: by the policy's settings_scope, or by a pooler that
-// follows what it is told.
+// follows what it is sent.
 func TestPoolerHandsNothingOn(t *testing.T) {
 	major, minor := kit.PoolerVersion(t)
 	if major == 0 {

@@ -77,7 +77,7 @@ type reader struct {
 	ctx   context.Context
 	at    string
 	mu    sync.Mutex
-	wrong []string // what the browser's console told
+	wrong []string // what the browser's console wrote
 }
 
 func newReader(t *testing.T, ctx context.Context, pages string) *reader {

@@ -36,7 +36,7 @@ type fault struct {
 	lay func(t *testing.T) faulty
 }
 
-// plain reports whether what stands above no count is answered meanwhile.
+// plain reports whether what is above no count is answered meanwhile.
 func (f fault) plain() bool { return f.ask == rankedCity && f.told != "" }
 
 // faulty is one with its dpproxy's policy laid.

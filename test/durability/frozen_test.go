@@ -16,7 +16,7 @@ import (
 
 // What is frozen has not gone: it takes connections, or opens files, and says nothing.
 
-// relay stands before a server and carries what is sent, unless it is frozen.
+// relay is in front of a server and carries what is sent, unless it is frozen.
 type relay struct {
 	t        *testing.T
 	listener net.Listener

@@ -115,7 +115,7 @@ func TestFullDisk(t *testing.T) {
 	kit.Eventually(t, "it works again after space returns", func() bool { return w.Ask(fresh).Err == nil })
 	again := time.Since(since)
 	a := w.Ask(`SELECT count(*) FROM dp.charges`)
-	// One charge may stand without an answer: its release found no space to be saved.
+	// One charge may be without an answer: its release found no space to be saved.
 	n := kit.Count(t, a)
 	if n < answers+1 || n > answers+2 {
 		t.Errorf("%d answers, %d charges", answers+1, n)

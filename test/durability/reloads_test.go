@@ -31,7 +31,7 @@ func replaceFile(t *testing.T, path string, text []byte) {
 
 // TestT37PolicyReloads: while 32 connections ask, the policy becomes strict and lax by turns: one row a person at ε
 // 0.1, or three at ε 0.2; now and then its file is broken, or half of it. Each release has the noise of the policy that
-// its charge names, and nobody is without a policy, or told to ask again.
+// its charge names, and nobody is without a policy, or has to ask again.
 func TestT37PolicyReloads(t *testing.T) {
 	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "100000", Cap: "100000"}, 0)
 	users := kit.NamedUsers(t, path, 16)

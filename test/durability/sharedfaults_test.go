@@ -140,10 +140,10 @@ func (f *sharedFaults) restart(p *kit.Program) {
 	f.t.Error("a proxy does not start any more")
 }
 
-// TestSharedLedgerUnderFaults: two proxies charge the same users from one ledger while one of them is killed or stands
-// still for longer than what it presumes holds, while their connections to the ledger are ended, its server crashes and
-// the policy changes. No answer is without its charge, none is given twice with another value, no budget is passed, and
-// the chains are whole; nor is any of that so while the owner withdraws releases, after which a question has another
+// TestSharedLedgerUnderFaults: two proxies charge the same users from one ledger while one of them is killed or stops
+// for longer than what it presumes holds, while their connections to the ledger are ended, its server crashes and the
+// policy changes. No answer is without its charge, none is given twice with another value, no budget is passed, and the
+// chains are whole; nor is any of that so while the owner withdraws releases, after which a question has another
 // answer, for another charge.
 func TestSharedLedgerUnderFaults(t *testing.T) {
 	if testing.Short() {

@@ -101,8 +101,8 @@ var costTold = regexp.MustCompile(`cost ε ([0-9.]+);`)
 var causeOfFault = regexp.MustCompile(`a paid query failed.*cause=("[^"]*"|\S+)`)
 
 // TestOwnerAtWork: while the owner alters, empties, loads, detaches and refreshes tables without a pause, each answer
-// is that of one moment, with what constraints proved in that moment; or it is noise on nothing, of which the operator
-// is told; or it is refused, and costs nothing.
+// is that of one moment, with what constraints proved in that moment; or it is noise on nothing, which is reported to
+// the operator; or it is refused, and costs nothing.
 func TestOwnerAtWork(t *testing.T) {
 	server := pgtest.Shared(t)
 	role, database := layAtWork(t, server)
@@ -212,7 +212,7 @@ type askedAtWork struct {
 	queries   int     // that were paid
 	zeros     int     // of which so many counted nothing
 	paidZeros int     // in statements of which each was paid
-	cost      float64 // of all, as it was told
+	cost      float64 // of all, as it was stated
 	refused   map[string]int
 }
 

@@ -184,7 +184,7 @@ func askAll(t *testing.T, s shape, with, without *side, want map[string][][]stri
 	if name == "" {
 		name = s.of
 	}
-	if slices.Contains(without.refused, s.of) { // which settle has told
+	if slices.Contains(without.refused, s.of) { // which settle has reported
 		return
 	}
 	answered, refused := 0, ""

@@ -114,7 +114,7 @@ func inParquet(t *testing.T, dir string, tables []*table) string {
 	return `{url: "duckdb:", files: {` + strings.Join(files, ", ") + `}}`
 }
 
-// mariaTypes are what MariaDB calls types, and stands around names.
+// mariaTypes are what MariaDB calls types, and writes around names.
 var mariaTypes = map[string]string{"`": "`", "text": "varchar(200) CHARACTER SET utf8mb4", "boolean": "tinyint(1)", "real": "float", "timestamptz": "timestamp NULL", "timestamp": "datetime"}
 
 func inMariaDB(t *testing.T, _ string, tables []*table) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// The matrix stands in the document between these lines.
+// The matrix is in the document between these lines.
 const (
 	document = "../../docs/engines.md"
 	begins   = "<!-- conformance: written by `go test ./test/engines -update` -->\n"

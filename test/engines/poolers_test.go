@@ -84,8 +84,8 @@ func TestPoolersThatLetTooFewThrough(t *testing.T) {
 	}
 }
 
-// TestPoolerThatLosesTheServer: a session that PostgreSQL ends within a paid query leaves it noise on nothing, of which
-// the operator is told, and the next question is answered as ever.
+// TestPoolerThatLosesTheServer: a session that PostgreSQL ends within a paid query leaves it noise on nothing, which is
+// reported to the operator, and the next question is answered as ever.
 func TestPoolerThatLosesTheServer(t *testing.T) {
 	server := pgtest.Start(t)
 	s, database := lay(t, engine{"", func(t *testing.T, dir string, tables []*table) string {

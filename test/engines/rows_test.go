@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// canary stands in a column that the policy does not list, and in texts of the hostile person's; nothing that anybody
-// is told may hold it.
+// canary is in a column that the policy does not list, and in texts of the hostile person's; nothing that anybody
+// is shown may hold it.
 const canary = "Zyxomma-4711"
 
 // table is a table of the shop: its columns by our names of types, what constraints it has where there are any, and its

@@ -1,5 +1,5 @@
 // Package figures fills docs/benchmarks.md: it runs benchmarks and writes what they print between two marks, with the
-// commit that they ran at, and holds the document to that: a figure stands in a section that was written here, or in
+// commit that they ran at, and holds the document to that: a figure is in a section that was written here, or in
 // words that name a commit.
 package figures
 
@@ -252,7 +252,7 @@ func bare(text string) (list []string, ids []string) {
 	}
 	commit := ""
 	for _, p := range regexp.MustCompile(`\n\s*\n`).Split(aside.ReplaceAllString(text, "…"), -1) {
-		if !strings.HasPrefix(p, "|") { // a table goes with what stands before it
+		if !strings.HasPrefix(p, "|") { // a table goes with what precedes it
 			commit = ""
 		}
 		for _, id := range named.FindAllString(p, -1) {

@@ -1,6 +1,6 @@
 package figures
 
-// A section of docs/benchmarks.md, and the commands whose figures stand in it.
+// A section of docs/benchmarks.md, and the commands whose figures are in it.
 type section struct {
 	name     string
 	long     bool // takes more than a few minutes: only where it is named, or with all

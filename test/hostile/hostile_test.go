@@ -1,7 +1,7 @@
 // Package hostile is a hostile analyst's hour: a search finds the statements that cost most, fifty sessions of one user
 // send them, and beside them another analyst asks her dashboard. It asserts what must hold on any machine: nothing
 // crashes, memory stays under the policy's limit, everybody is answered. How much slower the other's dashboard is it
-// prints, and asserts where it is told a bound, on a machine that does nothing else (`make hostile`).
+// prints, and asserts where it is given a bound, on a machine that does nothing else (`make hostile`).
 package hostile
 
 import (

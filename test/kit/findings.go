@@ -15,7 +15,7 @@ import (
 )
 
 // Findings is what a procedure of the kit found wrong with a proxy. Of the real program each must find nothing, and of
-// the stand-in with its defence switched off something.
+// the substitute with its defence switched off something.
 type Findings []string
 
 // Add notes one.

@@ -23,10 +23,10 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// Program is a dpproxy process under test, or a stand-in that runs in this one.
+// Program is a dpproxy process under test, or a substitute that runs in this one.
 type Program struct {
 	T       *testing.T
-	As      string // "" for dpproxy, or the name of a stand-in
+	As      string // "" for dpproxy, or the name of a substitute
 	Args    []string
 	Policy  string
 	Address string
@@ -44,7 +44,7 @@ func Serve(t *testing.T, policyPath string, args ...string) *Program {
 	return Start(t, "", policyPath, append([]string{"serve", "--policy", policyPath}, args...)...)
 }
 
-// Start starts dpproxy, or a stand-in, as something that listens.
+// Start starts dpproxy, or a substitute, as something that listens.
 func Start(t *testing.T, as, policyPath string, args ...string) *Program {
 	t.Helper()
 	p := &Program{T: t, As: as, Policy: policyPath, Args: args}

@@ -1,7 +1,7 @@
 // Package kit is what the tests of the whole program share: dpproxy itself, built once and run as a process;
 // connections to it of which every frame is seen; the fixture, a thousand people with a policy over them, and its
-// neighbour without number 7; the lab, a pair of proxies over both; stand-ins, which have one defence switched off and
-// in which a test must find what is wrong. Only tests import it.
+// neighbour without number 7; the lab, a pair of proxies over both; substitutes, which have one defence switched off
+// and in which a test must find what is wrong. Only tests import it.
 package kit
 
 import (
@@ -121,13 +121,14 @@ func TextResult(rows ...[]string) pipeline.Result {
 	return pipeline.Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SELECT"}
 }
 
-// asStandIn makes the test binary behave as a stand-in, so that tests start, kill and restart a real process.
+// asStandIn makes the test binary behave as a substitute, so that tests start, kill and restart a real process.
 const asStandIn = "DPPROXY_TEST_AS"
 
 // StandIn serves something in dpproxy's place until ctx ends: the name it was started by, the path of a policy, or "".
 type StandIn func(ctx context.Context, name, path string, listening func(net.Addr)) error
 
-// Main runs the tests of a package, or what this process was started as. A stand-in is found by its name up to a colon.
+// Main runs the tests of a package, or what this process was started as. A substitute is found by its name up to a
+// colon.
 func Main(m *testing.M, standIns map[string]StandIn) int {
 	service.ChildMain() // what serves within a test begins with a self-test
 	if name := os.Getenv(asStandIn); name != "" {

@@ -129,7 +129,7 @@ var requests = regexp.MustCompile(`Request [0-9a-f]{16}-\d+`)
 
 var moments = regexp.MustCompile(`as of \d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 
-// Bare is a connection of alice's that sends what it is told to, and can be cut off.
+// Bare is a connection of alice's that sends what it is given, and can be cut off.
 func Bare(t *testing.T, p *Program) *pgconn.PgConn {
 	t.Helper()
 	c, err := pgconn.Connect(t.Context(), p.URL("alice", "lab"))

@@ -329,7 +329,7 @@ func TestImage(t *testing.T) {
 	for _, layer := range manifest.Layers {
 		command(t, nil, "tar", "--numeric-owner", "--keep-directory-symlink", "-xpzf", blob(layer.Digest), "-C", m.root)
 	}
-	// What an engine of containers brings along.
+	// What an engine of containers provides.
 	command(t, nil, "mknod", "-m", "666", m.path("dev/null"), "c", "1", "3")
 	command(t, nil, "mknod", "-m", "666", m.path("dev/urandom"), "c", "1", "9")
 	m.mountProcesses()

@@ -279,7 +279,7 @@ func (s *stages) median(t *testing.T, n int) float64 {
 }
 
 // benchStatement asks a question as so many analysts, each of whom pays for an answer of her own. The engine's part of
-// what that takes stands beside the same question on DuckDB; the rest is planning, the charge's flush, noise and the
+// what that takes is beside the same question on DuckDB; the rest is planning, the charge's flush, noise and the
 // wire.
 func benchStatement(t *testing.T, p *kit.Program, plain *pgconn.PgConn, duck *sql.DB, engine *stages, rows, key string, bound int, text string) {
 	t.Helper()

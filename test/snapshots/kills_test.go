@@ -80,8 +80,8 @@ func entries(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestStoppedWhileItIsMade: a process that is told to stop while it makes a snapshot ends soon, and leaves nothing; the
-// next start begins anew, for what was read is of a moment that no later transaction sees again. The same of files.
+// TestStoppedWhileItIsMade: a process that is asked to stop while it makes a snapshot ends soon, and leaves nothing;
+// the next start begins anew, for what was read is of a moment that no later transaction sees again. The same of files.
 func TestStoppedWhileItIsMade(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)

@@ -98,8 +98,8 @@ func (f *field) name(t *testing.T) {
 
 // TestSparkKilled: an executor that is killed within a paid query costs time and nothing else. The server, which is the
 // driver too, that is stopped or killed within one gives an answer of noise alone, which is charged once, saved, and
-// told to the operator; until it is back a new question is a plain error before any charge; then questions are answered
-// again.
+// reported to the operator; until it is back a new question is a plain error before any charge; then questions are
+// answered again.
 func TestSparkKilled(t *testing.T) {
 	whole(t)
 	dir := t.TempDir()

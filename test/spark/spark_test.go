@@ -16,8 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// canary stands in every row of people, in one column or another, and in the files' directory; nothing that anybody is
-// told may hold it.
+// canary is in every row of people, in one column or another, and in the files' directory; nothing that anybody is
+// shown may hold it.
 const canary = "Zyxomma-4711"
 
 // shopSQL is a shop in DuckDB, which writes it as Parquet files: people, what they did, and cities.

@@ -93,7 +93,7 @@ func (t apartness) passes() bool {
 	return t.apart <= maxSeparation(t.n) && t.paired <= 2.5/math.Sqrt(float64(t.n))
 }
 
-// plain reports whether what told these arms apart would surely be seen in others: it lies twice as far from 0.5 as
+// plain reports whether what distinguished these arms would surely be seen in others: it lies twice as far from 0.5 as
 // what passes.
 func (t apartness) plain() bool {
 	return t.apart >= 2*maxSeparation(t.n) || t.paired >= 5/math.Sqrt(float64(t.n))

@@ -63,7 +63,7 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 }
 
 // TestT3AnswersThroughFaults: a failing database neither refuses nor closes anything: each of many questions in a row
-// is answered and charged, as many as the budget pays for, and the operator is told of each.
+// is answered and charged, as many as the budget pays for, and each is reported to the operator.
 func TestT3AnswersThroughFaults(t *testing.T) {
 	kit.Beside(t)
 	const paid = 12

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What stands around the counts and within their conditions, beside what places and keys are: sub-queries that are
+// What is around the counts and within their conditions, beside what places and keys are: sub-queries that are
 // answered first, those over the row's own unit, window functions over each unit's rows, rows of two tables one below
 // the other, and queries over the groups.
 

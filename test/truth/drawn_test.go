@@ -21,7 +21,7 @@ type drawn struct {
 	settings    []string
 }
 
-// drawer draws statements: in each an expression may stand wherever SQL has one.
+// drawer draws statements: in each an expression may be wherever SQL has one.
 type drawer struct {
 	dice
 	below, above *language
@@ -95,7 +95,7 @@ func sortColumns(alias string) map[sqlType][]string {
 // beside are columns of thing and of sort that one may join by.
 var beside = [][2]string{{"c5", "code"}, {"c2", "code"}, {"v", "code"}, {"t", "code"}, {"t", "label"}, {"c5", "tag"}, {"c2", "tag"}, {"v", "tag"}, {"t", "tag"}, {"i2", "small"}, {"i4", "small"}, {"i8", "big"}, {"i4", "big"}, {"n", "amount"}, {"n", "rate"}, {"i4", "amount"}, {"d", "day"}, {"d", "ts"}, {"d", "tz"}, {"u", "u"}, {"b", "yes"}}
 
-// source is what stands in FROM, and before the statement.
+// source is what is in FROM, and before the statement.
 type source struct{ with, from, where string }
 
 // rows draws private rows, and what is in scope of them.
@@ -273,7 +273,7 @@ func (g *drawer) measured(w *writer) string {
 // isColumn tells a column from an expression.
 var isColumn = regexp.MustCompile(`^[a-z0-9_.]+$`)
 
-// over draws what stands above counts: every clause of an outer query.
+// over draws what is above counts: every clause of an outer query.
 func (g *drawer) over(w *writer, d *drawn) {
 	inner, truth, keys, _ := g.grouped(w, d, true)
 	w.below, w.l, w.scope = false, g.above, map[sqlType][]string{int8Type: {"q.n", "q.n"}}
@@ -459,7 +459,7 @@ func (p *pair) drawn(d *drawn) (verdict, answer, answer) {
 }
 
 // measured is an answer with the length of each interval that is a key in place of its text: of equal ones, a month and
-// thirty days, each may stand for the group.
+// thirty days, each may be the group's.
 func (p *pair) measured(s *statement, a answer) answer {
 	a.rows = slices.Clone(a.rows)
 	for i, row := range a.rows {

@@ -248,7 +248,7 @@ func (s *statement) behind(o output, rows string) string {
 	return "CASE WHEN count(" + m[2] + ")" + m[3] + " > " + rows + " THEN " + clear + " ELSE -1 - (" + clear + ") END"
 }
 
-// digitwise is an aggregate that is told digit by digit: which, of what, and its FILTER.
+// digitwise is an aggregate that is answered digit by digit: which, of what, and its FILTER.
 var digitwise = regexp.MustCompile(`^bit_(and|or)\((?:DISTINCT )?([\w.]+)\)(.*)$`)
 
 // few is what an average's or a variance's rows are counted by; empty means the output is neither.
@@ -303,7 +303,7 @@ func (s *statement) smaller() (list []*statement) {
 	return list
 }
 
-// place is what stands in FROM: its text, the columns that can be named, and the column that names the unit.
+// place is what is in FROM: its text, the columns that can be named, and the column that names the unit.
 type place struct {
 	text    string
 	columns []column // names qualified
@@ -1056,7 +1056,7 @@ func (g *grammar) statement() *statement {
 	return s
 }
 
-// grouping adds what stands around groups.
+// grouping adds what is around groups.
 func (g *grammar) grouping(s *statement, keys int) {
 	if keys <= 2 && g.chance(10) {
 		s.sets = g.one("ROLLUP", "ROLLUP", "CUBE", "GROUPING SETS")

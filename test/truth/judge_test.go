@@ -16,7 +16,7 @@ import (
 const (
 	equal   = "equal"                   // PostgreSQL's rows, no more and no less
 	empty   = "zero groups"             // and besides groups of the domain in which nobody is: their counts are 0, their sums 0 or NULL
-	nothing = "sum of nothing"          // and sums to which no row belongs are 0, where PostgreSQL says NULL: whether one does is not told
+	nothing = "sum of nothing"          // and sums to which no row belongs are 0, where PostgreSQL says NULL: whether one does is secret
 	divided = "division in zero groups" // 22012 whose hint names NULLIF, where PostgreSQL has no group at all
 	steps   = "distinct steps"          // counts of different values are counts of different steps of the domain, as the notice says
 	within  = "within its error"        // averages and variances of no more rows than the count of these may be off by are NULL, as the notice says

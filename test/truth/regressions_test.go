@@ -131,7 +131,7 @@ var regressions = []struct {
 	{"shop", `SELECT count(r.refund) FROM lineitem l LEFT JOIN returned r ON r.order_id = l.order_id AND r.line_no = l.line_no`, "c", "this condition of an outer join reads both sides"},
 	{"shop", `SELECT l.flag, count(*) FROM lineitem l LEFT JOIN returned r ON l.order_id = r.order_id AND l.line_no = r.line_no GROUP BY 1`, "kc", "this condition of an outer join reads both sides"},
 	{"rental", `SELECT count(*), sum(p.amount) FROM rental r LEFT JOIN payment p ON p.customer_id = r.customer_id AND p.rental_id = r.rental_id`, "cv", ""},
-	// A misspelt column is one wherever it stands.
+	// A misspelt column is one wherever it is.
 	{"shop", `SELECT count(*) FROM orders WHERE totl > 5`, "c", ""},
 	{"shop", `SELECT count(*) FROM (SELECT totl FROM orders) q`, "c", ""},
 	{"shop", `SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.totl > 5)`, "c", ""},

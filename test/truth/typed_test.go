@@ -175,7 +175,7 @@ func (p production) beneath() bool {
 	return !slices.ContainsFunc(p.args, func(a sqlType) bool { return !slices.Contains(ordinary, a) })
 }
 
-// meant are the arguments that mean something by their texts: function, place, what may stand there.
+// meant are the arguments that mean something by their texts: function, place, what may be there.
 var meant = map[string]map[int][]string{
 	"date_trunc": {0: fields[:14], 2: zones}, "date_part": {0: fields}, "extract": {0: fields}, "timezone": {0: zones},
 	"date_bin": {0: {"interval '36 hours'", "interval '15 minutes'", "'7 days'", "interval '1 hour 30 seconds'"}},
@@ -212,7 +212,7 @@ type given struct {
 	of    sqlType
 	text  string
 	exact bool   // as PostgreSQL writes it: it has a binary form
-	sql   string // where it stands in the text
+	sql   string // where it is in the text
 
 	cast     bool // a parameter is cast to its type
 	declared bool // and its type is said
@@ -220,7 +220,7 @@ type given struct {
 	null     bool // it is NULL
 }
 
-// writer writes expressions of types over what is in scope. Constants that may be parameters stand as marks in what it
+// writer writes expressions of types over what is in scope. Constants that may be parameters are marks in what it
 // writes.
 type writer struct {
 	dice
@@ -230,7 +230,7 @@ type writer struct {
 	below bool // what is written is evaluated on declared values, and chars have their blanks
 }
 
-// mark stands for a given in a text.
+// mark returns what replaces a given in a text.
 func mark(i int) string { return fmt.Sprintf("\x01%d\x02", i) }
 
 // constant writes a value of a type.

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// way is how a statement is asked: by which messages, and where its constants stand.
+// way is how a statement is asked: by which messages, and where its constants are.
 type way int
 
 const (
@@ -28,7 +28,7 @@ const (
 
 var wayNames = []string{"simple", "extended", "binary", "named", "PREPARE", "cursor", "COPY"}
 
-// words are a text in which constants stand or are parameters, and these.
+// words are a text in which constants are written or are parameters, and these.
 type words struct {
 	sql    string
 	values [][]byte // nil: NULL

@@ -127,7 +127,7 @@ func (n *newcomer) follow(text string) string {
 	return written.String()
 }
 
-// part does what one fenced part says. Each is of a kind that it knows, so that nothing stands in the page that was not
+// part does what one fenced part says. Each is of a kind that it knows, so that nothing is in the page that was not
 // tried.
 func (n *newcomer) part(kind string, lines []string) string {
 	n.t.Helper()

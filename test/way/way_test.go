@@ -28,7 +28,7 @@ const (
 	document = root + "/CONTRIBUTING.md"
 	begin    = "<!-- ways: written by `make docs` -->\n"
 	end      = "<!-- end of ways -->\n"
-	recorder = "internal/way" // where the package stands that recorder.go.txt is built as
+	recorder = "internal/way" // where the package is that recorder.go.txt is built as
 	first    = "proxy/query.go"
 )
 

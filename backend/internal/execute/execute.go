@@ -85,7 +85,7 @@ func NewExecutor(words func() dialect.Dialect, count Counting, deadline time.Dur
 	return Executor{words, count, deadline, log, make(chan struct{}, slots), newTimetable(slots), &faults{of: map[string]int64{}}}
 }
 
-// Slots is described at Backend, as OnTimetable, Admit and Execute are.
+// Slots: see Backend, as of OnTimetable, Admit and Execute.
 func (x Executor) Slots() int { return cap(x.slots) }
 
 // AsOf: see Backend.

@@ -14,7 +14,7 @@ import (
 // Collector checks the rows of a query as they come: cells in their range, counts not negative, no combination of cells
 // twice. A database that breaks this is at fault, whatever it means.
 //
-// Memory that runs short is told to everybody (docs/adr/0053), so what a result takes is not to depend on its rows: a
+// Memory that runs short is shown to everybody (docs/adr/0053), so what a result takes is not to depend on its rows: a
 // query of at most maxReserved combinations of cells has room for all of them from the start, however few come. Of the
 // keys of a discovery, and of more combinations, the room is that of what comes.
 type Collector struct {

@@ -26,7 +26,7 @@ func newTimetable(slots int) *timetable {
 
 // admit is Backend.Admit. What a statement held that read rows is free again at a multiple of step since its last query
 // returned, which is a public moment: most often at the first. What it did afterwards, such as saving a hard answer of
-// an online release, is not to be told by the moment at which another statement is admitted.
+// an online release, is not to be known by the moment at which another statement is admitted.
 func (t *timetable) admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
 	select {
 	case t.admitted <- struct{}{}:

@@ -133,7 +133,7 @@ func (d *drafter) tables() {
 				continue
 			}
 			if r == backward && !slices.ContainsFunc(d.columns(p), func(l listing) bool { return l.hidden == "" }) {
-				p.role, p.why = leftOut, p.why+"; none of its columns can be listed" // told with the others
+				p.role, p.why = leftOut, p.why+"; none of its columns can be listed" // reported with the others
 				continue
 			}
 			switch {
@@ -385,7 +385,7 @@ func (d *drafter) warn(t *Table, text string) {
 	d.made.Warnings = append(d.made.Warnings, "table "+plainText(t.called+" "+text))
 }
 
-// plainText is text as it may stand in a comment or on a terminal: names are whatever somebody called something, and a
+// plainText is text as it may be in a comment or on a terminal: names are whatever somebody called something, and a
 // line's end in one would end the comment.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -64,7 +64,7 @@ func people(name string) *Table {
 }
 
 // TestDoubt: of two tables that look alike as people none is taken; the owner's word decides, and a name that is none
-// is told.
+// is reported.
 func TestDoubt(t *testing.T) {
 	s := &Schema{Tables: []*Table{people("customers"), people("patients")}}
 	_, err := Write(s, Options{Dataset: "d"})

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The unit is the table of people that most tables lead to. People are told by what a table is called and by the
+// The unit is the table of people that most tables lead to. People are recognised by what a table is called and by the
 // columns that only people have; how many tables lead there, along any number of foreign keys, decides among them.
 
 // Candidate is a table that may be whom the budget protects.
