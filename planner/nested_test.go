@@ -144,8 +144,10 @@ func TestNestedStatements(t *testing.T) {
 func TestOwnRowsAreMarkedOnce(t *testing.T) {
 	for i, c := range nestedContexts(t)[:2] {
 		for _, text := range []string{
-			`SELECT count(*) FROM (SELECT person_id, ward, count(person_id) FILTER (WHERE person_id IS NOT NULL) AS n FROM visits GROUP BY 1, 2) t WHERE n > 1`,
-			`SELECT count(*) FROM (SELECT person_id, sum(CASE WHEN person_id IS NOT NULL THEN 1 END) OVER (PARTITION BY person_id) AS n FROM visits) t WHERE n > 1`,
+			`SELECT count(*) FROM (SELECT person_id, ward, count(person_id) FILTER (WHERE person_id IS NOT NULL) AS n
+				FROM visits GROUP BY 1, 2) t WHERE n > 1`,
+			`SELECT count(*) FROM (SELECT sum(CASE WHEN person_id IS NOT NULL THEN 1 END) OVER (PARTITION BY person_id)
+				AS n FROM visits) t WHERE n > 1`,
 		} {
 			if planned, fault := planNested(c, text); !planned {
 				t.Errorf("policy %d: %s is not planned: %s", i, text, fault)

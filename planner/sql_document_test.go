@@ -364,8 +364,8 @@ has (docs/adr/0121, 0147).
 
 `,
 	"Joins along the unit, and with public tables": `A key that is NULL equals none: ` + "`key IN (SELECT key …)`" + ` is then NULL and so is NOT IN, as in PostgreSQL. But a NULL among the keys
-of the sub-query, which may be another unit's, is passed over, where PostgreSQL's NOT IN then holds for no row, and NOT IN holds for no NULL where
-the sub-query has no row, as it does in PostgreSQL: notices say so.
+of the sub-query, which may be another unit's, is passed over, where PostgreSQL's NOT IN then holds for no row, and NOT
+IN holds for no NULL where the sub-query has no row, as it does in PostgreSQL: notices say so.
 
 `,
 	"Counts and keys": `A GROUP BY over declared domains has a row for every key of the domain, NULL and 'other' too where the policy gives them a

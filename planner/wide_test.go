@@ -191,7 +191,8 @@ func TestWideColumns(t *testing.T) {
 			t.Errorf("%d cells: %s is refused for %v, after the charge: %v", cells, sql, answered, refusal)
 		}
 	}
-	t.Logf("at most %d steps and %d bytes, of which the ledger keeps %d; refused: %v", most.Steps, most.Bytes, described, refused)
+	t.Logf("at most %d steps and %d bytes, of which the ledger keeps %d; refused: %v",
+		most.Steps, most.Bytes, described, refused)
 }
 
 // TestWaitingLeavesHalf: a statement that awaits an answer is refused, before anything is charged, if planning it takes

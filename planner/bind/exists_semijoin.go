@@ -148,7 +148,8 @@ func (b *noting) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos i
 	if there.IsConstant() {
 		return found, nil
 	}
-	b.Notes.Add("NOT IN holds for no row of " + r.Table.Name + " whose " + k.Name + " is NULL, while in plain SQL it does where the sub-query has no row")
+	b.Notes.Add("NOT IN holds for no row of " + r.Table.Name + " whose " + k.Name +
+		" is NULL, while in plain SQL it does where the sub-query has no row")
 	t := &semantics.Translator{}
 	absent, refusal := t.Not(there)
 	if refusal == nil {

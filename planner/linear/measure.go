@@ -101,8 +101,8 @@ func (s *Query) meaning() []byte {
 }
 
 // longPart is above how many bytes a part of a description that nobody reads back is written by its hash: the values
-// and weights of a counter (reuse.ReadHeld leaves them out), of which a column of a million steps has millions of bytes.
-// Those below stay as they are, and so do digests of releases.
+// and weights of a counter (reuse.ReadHeld leaves them out), millions of bytes for a column of a million steps. Those
+// below stay as they are, and so do digests of releases.
 const longPart = 1 << 18
 
 // shortened is a description whose part behind the first bytes is written by its hash where it is long.

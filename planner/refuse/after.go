@@ -6,8 +6,10 @@ var (
 	sandboxQuery       = New("sandbox-query", "DP002", "%s", "The sandbox is a PostgreSQL, and what would tell of its own server is not asked of it: compute this part where the answer arrives.", "")
 	invalidOuter       = New("invalid-query", "", "%s", "", "")
 	tooLong            = New("long-sql", "54000", "what the private database would be asked takes more than 64 KiB of SQL", "Group a person's rows by fewer or coarser keys, compare columns by +, - and constants, and ask for fewer counts and conditions in one statement.", "")
-	longMeaning        = New("long-meaning", "54000", "what the ledger would keep of this question is longer than it may be", "Ask for fewer conditions, coarser keys, or fewer columns of different names in one statement.", "")
-	unrendered         = New("no-database-form", "DP002", "this question has no form that the private database can run", "Ask for fewer keys or filters in one statement.", "")
+	longMeaning        = New("long-meaning", "54000",
+		"what the ledger would keep of this question is longer than it may be",
+		"Ask for fewer conditions, coarser keys, or fewer columns of different names in one statement.", "")
+	unrendered = New("no-database-form", "DP002", "this question has no form that the private database can run", "Ask for fewer keys or filters in one statement.", "")
 )
 
 // AfterPlanning are these reasons, in the order of the catalogue.

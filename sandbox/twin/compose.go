@@ -163,7 +163,8 @@ func (c *composer) table(name string, rows sandbox.Rows) {
 // longer reports whether some value of a column of char(n) or varchar(n) is longer than n.
 func longer(rows sandbox.Rows, k int) bool {
 	c := rows.Columns[k]
-	return c.Typmod >= 0 && (c.Type == policy.Bpchar || c.Type == policy.Varchar) && slices.ContainsFunc(rows.Data, func(row []policy.Value) bool {
+	bounded := c.Typmod >= 0 && (c.Type == policy.Bpchar || c.Type == policy.Varchar)
+	return bounded && slices.ContainsFunc(rows.Data, func(row []policy.Value) bool {
 		s, ok := row[k].(string)
 		return ok && utf8.RuneCountInString(s) > policy.CharLength(c.Typmod)
 	})

@@ -14,7 +14,8 @@ func TestLongerValues(t *testing.T) {
 		column := sandbox.Column{Name: "country", Type: typ, Typmod: policy.CharTypmod(2)}
 		for value, length := range map[string]string{"ot": "(2)", "ö1": "(2)", "other": ""} {
 			c := composer{}
-			c.table("leaf", sandbox.Rows{Columns: []sandbox.Column{column}, Data: [][]policy.Value{{"at"}, {nil}, {value}}})
+			c.table("leaf", sandbox.Rows{Columns: []sandbox.Column{column},
+				Data: [][]policy.Value{{"at"}, {nil}, {value}}})
 			if text := c.parts[0]; strings.Contains(text, "(2)") != (length != "") {
 				t.Errorf("%s with %s: %s", typ.Name(), value, text)
 			}

@@ -100,7 +100,7 @@ var regressions = []struct {
 	{"rental", `SELECT h + interval '8 hours' AS shift, h - time '09:00' AS since, h::text, n FROM (SELECT date_trunc('hour', rental_date)::time AS h, count(*) AS n FROM rental GROUP BY 1 HAVING count(*) > 0) AS x WHERE h BETWEEN '09:00' AND '21:00'`, "kkkc", ""},
 	{"rental", `SELECT staff_id, max(h), min(h), count(DISTINCT h) FROM (SELECT staff_id, date_trunc('hour', rental_date)::time AS h, count(*) FROM rental GROUP BY 1, 2 HAVING count(*) > 0) AS x GROUP BY 1`, "kkkk", ""},
 	{"rental", `SELECT count(*) FROM rental WHERE date_trunc('hour', rental_date)::time + interval '3 hours' < '05:00' OR rental_date::time - time '12:00' >= interval '6 hours'`, "c", ""},
-	{"rental", `SELECT mode() WITHIN GROUP (ORDER BY CASE WHEN date_trunc('hour', rental_date)::time < time '15:00' THEN time '05:00' ELSE time '06:00' END), percentile_disc(0.5) WITHIN GROUP (ORDER BY date_trunc('hour', rental_date)::time) FROM rental`, "vv", ""},
+	{"rental", `SELECT mode() WITHIN GROUP (ORDER BY CASE WHEN date_trunc('hour', rental_date)::time < '15:00' THEN time '05:00' ELSE time '06:00' END), percentile_disc(0.5) WITHIN GROUP (ORDER BY date_trunc('hour', rental_date)::time) FROM rental`, "vv", ""},
 	{"rental", `SELECT make_time(9, 30, 0), time '24:00', time '23:00' + interval '2 hours', time '10:00' - time '09:15', '9:05 pm'::time(0), count(*) FROM rental`, "kkkkkc", ""},
 	{"kinds", `SELECT count(*) FROM thing WHERE tz::time BETWEEN '01:30' AND '03:00'`, "c", ""},
 	{"kinds", `SELECT count(*) FROM thing WHERE (tz AT TIME ZONE 'America/New_York')::time > '20:10' OR ts::time <= '02:45'`, "c", ""},
@@ -402,7 +402,8 @@ var notes = []struct{ schema, sql, says, truth string }{
 	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT state FROM orders WHERE amount > 1490 GROUP BY state)`, "groups of state that nobody is in take part", `SELECT count(state) FROM orders`},
 	{"trade", `SELECT count(*) FROM orders o JOIN (SELECT state AS s, count(*) AS n FROM orders WHERE amount > 1490 GROUP BY 1) t ON s = state`, "groups of state that nobody is in take part", `SELECT count(state) FROM orders`},
 	{"trade", `SELECT count(*) FROM orders WHERE EXISTS (SELECT state FROM client JOIN orders USING (client_id) WHERE kind = 'large' AND amount > 1499.9 GROUP BY 1)`, "groups of state that nobody is in take part", `SELECT count(*) FROM orders`},
-	{"rental", `SELECT count(*) FROM payment WHERE rental_id NOT IN (SELECT rental_id FROM rental WHERE staff_id = 3)`, unlisted, `SELECT count(rental_id) FROM payment`},
+	{"rental", `SELECT count(*) FROM payment WHERE rental_id NOT IN (SELECT rental_id FROM rental WHERE staff_id = 3)`,
+		unlisted, `SELECT count(rental_id) FROM payment`},
 	{"rental", `SELECT count(*) FROM rental WHERE rental_id NOT IN (SELECT rental_id FROM payment)`, nowhere,
 		`SELECT count(*) FROM rental r WHERE NOT EXISTS (SELECT 1 FROM payment p WHERE p.rental_id = r.rental_id)`},
 }
