@@ -213,3 +213,22 @@ func TestNameless(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLinkInTemplate: a file that is a link in the template is written anew, and not what it names: the template is made
+// by a user whose other processes are not this one's.
+func TestLinkInTemplate(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	start(t)
+	kept, err := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "dpproxy", "postgres-*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%v %v", kept, err)
+	}
+	named, link := filepath.Join(t.TempDir(), "named"), filepath.Join(kept[0], "postgresql.auto.conf")
+	if err := errors.Join(os.WriteFile(named, []byte("as it was"), 0o600), os.Remove(link), os.Symlink(named, link)); err != nil {
+		t.Fatal(err)
+	}
+	start(t)
+	if text, err := os.ReadFile(named); err != nil || string(text) != "as it was" {
+		t.Errorf("%q %v", text, err)
+	}
+}
