@@ -390,6 +390,7 @@ var Faults = []Fault{
 	{"a literal beside a role is read as one", "rewrite/outer/functions.go", "`CAST(NULL AS pg_catalog.oid)`, \"\", 0}, // a literal", "`CAST(NULL AS pg_catalog.regrole)`, \"\", 0}, // a literal", "sandbox.TestCatalogsTellNothingOfTheServer", false},
 	{"a query is blamed for a sandbox that is away", "sandbox/twin/twin.go", "time.Since(began) > t.patience(l)/2", "time.Since(began) < 0", "sandbox/twin.TestServerThatStaysAway", false},
 	{"a row tells of the transaction that wrote it", "rewrite/outer/rewrite.go", "name := field.GetString_().GetSval(); systemColumns[name]", "name := field.GetString_().GetSval(); name == \"\" && systemColumns[name]", "sandbox.TestCatalogsTellNothingOfTheServer", false},
+	{"a session outlives the server that was killed", "sandbox/cluster/fence_linux.go", " || s.left(pid))", ")", "sandbox/cluster.TestSessionThatIsLeft", false},
 	{"what fails by its constants is charged", "proxy/pipeline/describe.go", "	first.Hint = refuse.OfConstants\n	return first\n", "	return nil\n", "test/answers.TestConstantsFailForFree", true},
 	{"what takes more than it may is charged", "proxy/pipeline/describe.go", "	f := pgerror.Describe(err)\n	return refuse.Invalid(f.SQLState, f.Message, \"Nothing was charged.\"), true\n", "	_ = pgerror.Describe\n	return nil, false\n", "test/answers.TestCostlyIsRefusedForFree", true},
 	{"proxies that start together copy a public table once each", "sandbox/twin/maintain.go", "IN SHARE ROW EXCLUSIVE MODE", "IN ACCESS SHARE MODE", "sandbox/twin.TestCopiesAtOnce", false},

@@ -159,6 +159,28 @@ func TestStartedAgain(t *testing.T) {
 	s.End(uint32(os.Getpid()), 0) // no session of its own
 }
 
+// TestSessionThatIsLeft: a session that does not notice that its server was killed keeps another from starting until it is
+// ended, which it is as any other.
+func TestSessionThatIsLeft(t *testing.T) {
+	s := start(t)
+	pid, first := dial(t, s).PgConn().PID(), s.pid.Load()
+	for _, kill := range []error{syscall.Kill(int(pid), syscall.SIGSTOP), syscall.Kill(int(first), syscall.SIGKILL)} {
+		if kill != nil {
+			t.Fatal(kill)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = syscall.Kill(int(pid), syscall.SIGKILL)
+		}
+	})
+	for s.has(pid) && syscall.Kill(int(first), 0) == nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.End(pid, 0)
+	dialAgain(t, s)
+}
+
 // TestTornTemplate: a kept template that does not start is made anew.
 func TestTornTemplate(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
