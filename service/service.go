@@ -157,6 +157,9 @@ func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog
 	return errors.Join(fatal...)
 }
 
+// errNoStart is all that an analyst is told of a cluster that does not start: its programs' words name files and users.
+var errNoStart = errors.New("its PostgreSQL does not start, and dpproxy's log says why")
+
 // OpenSandbox opens the sandbox that a policy names, or a cluster of its own. It has no catalog yet. Where that does
 // not start, for want of PostgreSQL's programs for instance, it refuses what is asked of it, and says why.
 func OpenSandbox(p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
@@ -167,7 +170,10 @@ func OpenSandbox(p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
 	server, err := cluster.Start(p.Sandbox.Bin, options.Limits(p).Memory, log)
 	if err != nil {
 		log.Warn("the sandbox is missing, and what needs it is refused: run as a user that has a name, or name a server by sandbox.url", "error", err)
-		return sandbox.Missing(err), nil
+		if errors.Is(err, cluster.ErrNoPrograms) {
+			return sandbox.Missing(cluster.ErrNoPrograms), nil
+		}
+		return sandbox.Missing(errNoStart), nil
 	}
 	return twin.Own(server, options)
 }

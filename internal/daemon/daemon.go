@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -59,6 +60,7 @@ func freePort() (int, error) {
 const (
 	startWait = 60 * time.Second
 	stopWait  = 30 * time.Second
+	most      = 1 << 20 // bytes of a log
 )
 
 // Process is a server's process, with its directory and its port of the loopback address.
@@ -74,6 +76,24 @@ type Process struct {
 
 // Log is the path of the server's log.
 func (p *Process) Log() string { return filepath.Join(p.Dir, "server.log") }
+
+// openLog opens the log. The directory is the server's: were a link that it put there followed, it would write what this
+// process may write.
+func (p *Process) openLog() (*os.File, error) {
+	return os.OpenFile(p.Log(), os.O_CREATE|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+}
+
+// ShortenLog empties a log that is longer than it should become.
+func (p *Process) ShortenLog() {
+	log, err := p.openLog()
+	if err != nil {
+		return
+	}
+	defer log.Close()
+	if info, err := log.Stat(); err == nil && info.Size() > most {
+		_ = log.Truncate(0)
+	}
+}
 
 // Gone reports whether the process has ended.
 func (p *Process) Gone() bool {
@@ -105,18 +125,22 @@ func (p *Process) Again(attr *syscall.SysProcAttr, command func() *exec.Cmd, ans
 }
 
 func (p *Process) run(attr *syscall.SysProcAttr, cmd *exec.Cmd, answers func() error) error {
-	log, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := p.openLog()
 	if err != nil {
 		return err
 	}
 	defer log.Close()
+	before, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.Dir, log, log, attr
 	if err := p.start(cmd); err != nil {
 		return err
 	}
 	if err = p.await(answers); err != nil {
 		_ = p.End(syscall.SIGQUIT)
-		text, _ := os.ReadFile(p.Log())
+		text, _ := io.ReadAll(io.NewSectionReader(log, before, most)) // what it said of earlier starts was told then
 		return fmt.Errorf("%w\n%s", err, text)
 	}
 	return nil

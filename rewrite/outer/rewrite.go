@@ -94,10 +94,18 @@ func (t *writer) node(n *pg.Node) {
 		}
 	case *pg.Node_ColumnRef:
 		t.column(n, v.ColumnRef)
+	case *pg.Node_AIndirection:
+		for _, field := range v.AIndirection.GetIndirection() {
+			if name := field.GetString_().GetSval(); systemColumns[name] {
+				cannot("the column " + name + " of a row")
+			}
+		}
 	case *pg.Node_FuncCall:
 		name := lastName(v.FuncCall.GetFuncname())
 		if f, ok := replacedFunctions[name]; ok {
 			n.Node = t.call(f, v.FuncCall).Node
+		} else if args := v.FuncCall.GetArgs(); name == "age" && len(args) == 1 {
+			n.Node = t.expand(ageOf, args).Node
 		} else if pgcatalog.Silent(name) != nil {
 			t.silent(n, v.FuncCall)
 		}
@@ -107,7 +115,7 @@ func (t *writer) node(n *pg.Node) {
 		}
 	case *pg.Node_TypeCast:
 		switch lastName(v.TypeCast.GetTypeName().GetNames()) {
-		case "regrole":
+		case "regrole", "_regrole":
 			cannot("a cast to regrole")
 		case "regclass":
 			t.className(v.TypeCast)

@@ -44,7 +44,6 @@ const (
 	longPath = 80       // of a directory, so that a socket's path has room in its 107 bytes
 	firstUID = 61184    // to lastUID: user ids that no distribution gives to anybody for good
 	lastUID  = 65519
-	longLog  = 1 << 20
 )
 
 const startAgain = 10 * time.Second
@@ -214,9 +213,7 @@ func (s *Server) wait() bool {
 		case <-s.process.Exited:
 			return true
 		case <-time.After(time.Minute):
-			if info, err := os.Stat(s.process.Log()); err == nil && info.Size() > longLog {
-				_ = os.Truncate(s.process.Log(), 0)
-			}
+			s.process.ShortenLog()
 		}
 	}
 }

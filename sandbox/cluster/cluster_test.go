@@ -159,6 +159,28 @@ func TestStartedAgain(t *testing.T) {
 	s.End(uint32(os.Getpid()), 0) // no session of its own
 }
 
+// TestSessionThatIsLeft: a session that does not notice that its server was killed keeps another from starting until it is
+// ended, which it is as any other.
+func TestSessionThatIsLeft(t *testing.T) {
+	s := start(t)
+	pid, first := dial(t, s).PgConn().PID(), s.pid.Load()
+	for _, kill := range []error{syscall.Kill(int(pid), syscall.SIGSTOP), syscall.Kill(int(first), syscall.SIGKILL)} {
+		if kill != nil {
+			t.Fatal(kill)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = syscall.Kill(int(pid), syscall.SIGKILL)
+		}
+	})
+	for s.has(pid) && syscall.Kill(int(first), 0) == nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.End(pid, 0)
+	dialAgain(t, s)
+}
+
 // TestTornTemplate: a kept template that does not start is made anew.
 func TestTornTemplate(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -211,5 +233,24 @@ func TestNameless(t *testing.T) {
 	}
 	if _, err := nameOf(int(id)); err == nil || !strings.Contains(err.Error(), "has no name here") || !strings.Contains(err.Error(), "sandbox.url") {
 		t.Error(err)
+	}
+}
+
+// TestLinkInTemplate: a file that is a link in the template is written anew, and not what it names: the template is made
+// by a user whose other processes are not this one's.
+func TestLinkInTemplate(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	start(t)
+	kept, err := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "dpproxy", "postgres-*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%v %v", kept, err)
+	}
+	named, link := filepath.Join(t.TempDir(), "named"), filepath.Join(kept[0], "postgresql.auto.conf")
+	if err := errors.Join(os.WriteFile(named, []byte("as it was"), 0o600), os.Remove(link), os.Symlink(named, link)); err != nil {
+		t.Fatal(err)
+	}
+	start(t)
+	if text, err := os.ReadFile(named); err != nil || string(text) != "as it was" {
+		t.Errorf("%q %v", text, err)
 	}
 }

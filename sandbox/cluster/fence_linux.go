@@ -38,10 +38,23 @@ func (s *Server) has(pid uint32) bool {
 	fields := statOf(pid, "stat")
 	for i, f := range fields { // the name before may hold blanks: the parent is behind the state behind ")"
 		if strings.HasSuffix(f, ")") && i+2 < len(fields) {
-			return fields[i+2] == strconv.FormatInt(s.pid.Load(), 10) && fields[i+1] != "Z"
+			return fields[i+1] != "Z" && (fields[i+2] == strconv.FormatInt(s.pid.Load(), 10) || s.left(pid))
 		}
 	}
 	return false
+}
+
+// left reports whether a process is of this server's earlier processes, whose first one was killed: one that computes does
+// not notice, and no server starts beside it. As no other user's it is known by its user, else by its directory.
+func (s *Server) left(pid uint32) bool {
+	proc := fmt.Sprintf("/proc/%d", pid)
+	if s.owner != nil {
+		var stat syscall.Stat_t
+		return syscall.Stat(proc, &stat) == nil && stat.Uid == s.owner.Uid
+	}
+	in, err1 := os.Stat(proc + "/cwd")
+	own, err2 := os.Stat(s.data())
+	return err1 == nil && err2 == nil && os.SameFile(in, own)
 }
 
 func statOf(pid uint32, file string) []string {

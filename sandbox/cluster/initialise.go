@@ -72,6 +72,7 @@ func (s *Server) initialise(kept bool) error {
 	}
 	for name, text := range map[string]string{"postgresql.conf": settings, "postgresql.auto.conf": "", "pg_hba.conf": "local all " + Role + " peer map=parent\n",
 		"pg_ident.conf": "parent \"" + strings.ReplaceAll(me, `"`, `""`) + "\" " + Role + "\n"} {
+		_ = os.Remove(filepath.Join(s.data(), name)) // were it a link, root would write what it names
 		if err := os.WriteFile(filepath.Join(s.data(), name), []byte(text), 0o600); err != nil {
 			return err
 		}

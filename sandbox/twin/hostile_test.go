@@ -3,13 +3,17 @@ package twin_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/cluster"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
+	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
 // hostileTexts are sent to the twin as they are, which no analyst can do: what reaches it is regenerated from a tree
@@ -137,5 +141,28 @@ func TestTwinServesOthersMeanwhile(t *testing.T) {
 	}
 	if _, err := sandboxtest.Planned(t, e, sandboxtest.Census(), "SELECT count(*) FROM pg_class"); err != nil {
 		t.Errorf("after it: %v", err)
+	}
+}
+
+// TestServerThatStaysAway: who asks while the sandbox's own server does not start again is told so, and not that her query
+// takes too long.
+func TestServerThatStaysAway(t *testing.T) {
+	server, err := cluster.Start("", 512<<20, slog.New(slog.DiscardHandler))
+	if errors.Is(err, cluster.ErrNoPrograms) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := twin.Own(server, sandbox.Options{Deadline: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(e.Catalog(t.Context(), sandboxtest.Census()), server.Close()); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.Query(t.Context(), sandboxtest.Session, outer.Query{SQL: "SELECT 1"}, nil); !errors.Is(err, sandbox.ErrAway) {
+		t.Error(err)
 	}
 }

@@ -338,9 +338,12 @@ func (t *engine) patience(l sandbox.Limits) time.Duration {
 func (t *engine) acquire(ctx context.Context, db *database, s sandbox.Session, l sandbox.Limits) (conn *pgxpool.Conn, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.patience(l), l.Late(s))
 	defer cancel()
-	for {
+	for began := time.Now(); ; {
 		if conn, err = db.pool.Acquire(ctx); err == nil || t.server == nil {
 			return conn, err
+		}
+		if time.Since(began) > t.patience(l)/2 { // before her time is over: it is not the query that takes it
+			return nil, sandbox.ErrAway
 		}
 		select {
 		case <-ctx.Done():
