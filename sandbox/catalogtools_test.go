@@ -83,16 +83,20 @@ func TestCatalogsTellNothingOfTheServer(t *testing.T) {
 			"SELECT count(*) = 0 FROM pg_stat_database", "SELECT count(*) = 0 FROM pg_stat_all_tables", "SELECT count(*) = 0 FROM pg_stats",
 			"SELECT count(*) = 0 FROM pg_locks", "SELECT count(*) = 0 FROM pg_stat_bgwriter", "SELECT count(*) = 1 FROM pg_stat_activity",
 			"SELECT count(*) < 20 FROM pg_show_all_settings()", "SELECT count(*) = 2 FROM pg_roles",
-			"SELECT age('3'::xid) = age('2'::xid) AND age(NULL::xid) IS NULL AND age(now()) > age(now() + '3 days')", "SELECT array_in('{10}', 4096, -1) IS NULL",
-			"SELECT count(*) = 0 FROM generate_series(1, 20000) AS x, unnest(ARRAY[1213, 1260, 1262]) AS c, pg_identify_object(c::oid, x::oid, 0) AS i WHERE i.identity <> ''",
-			"SELECT i.identity = 'pg_catalog.pg_class' FROM pg_identify_object('pg_class'::regclass, 'pg_class'::regclass, 0) AS i",
+			"SELECT age('3'::xid) = age('2'::xid) AND age(NULL::xid) IS NULL AND age(now()) > age(now() + '3 days')",
+			"SELECT array_in('{10}', 4096, -1) IS NULL",
+			"SELECT count(*) = 0 FROM generate_series(1, 20000) AS x, unnest(ARRAY[1213, 1260, 1262]) AS c, " +
+				"pg_identify_object(c::oid, x::oid, 0) AS i WHERE i.identity <> ''",
+			"SELECT i.identity = 'pg_catalog.pg_class' FROM " +
+				"pg_identify_object('pg_class'::regclass, 'pg_class'::regclass, 0) AS i",
 		} {
 			rows, err := sandboxtest.Planned(t, e, sandboxtest.Census(), sql)
 			if err != nil || len(rows.Data) != 1 || rows.Data[0][0] != true {
 				t.Errorf("%s: %s: %v, %v", name, sql, rows.Data, err)
 			}
 		}
-		for _, sql := range []string{"SELECT 10::regrole", "SELECT '{10}'::_regrole", "SELECT coalesce(to_regrole('nobody'), 'postgres')", "SELECT (i).xmin FROM pg_index AS i"} {
+		for _, sql := range []string{"SELECT 10::regrole", "SELECT '{10}'::_regrole",
+			"SELECT coalesce(to_regrole('nobody'), 'postgres')", "SELECT (i).xmin FROM pg_index AS i"} {
 			if rows, err := sandboxtest.Planned(t, e, sandboxtest.Census(), sql); err == nil {
 				t.Errorf("%s: %s: %v", name, sql, rows.Data)
 			}

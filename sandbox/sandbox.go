@@ -261,8 +261,9 @@ var (
 	ErrResources = &scalar.Error{SQLState: "54000", Message: "the query over released answers needs more memory than it may use"}
 	ErrTooMany   = &scalar.Error{SQLState: "54000", Message: "the answer has more rows than the sandbox returns; add a LIMIT"}
 	ErrBroken    = &scalar.Error{SQLState: "XX000", Message: "the query over released answers could not be run"}
-	ErrAway      = &scalar.Error{SQLState: "57P03", Message: "the sandbox's PostgreSQL does not answer; ask again, what was paid for stays free"}
-	ErrClosed    = &scalar.Error{SQLState: "57P01", Message: "the sandbox is shut down"}
+	ErrAway      = &scalar.Error{SQLState: "57P03",
+		Message: "the sandbox's PostgreSQL does not answer; ask again, what was paid for stays free"}
+	ErrClosed = &scalar.Error{SQLState: "57P01", Message: "the sandbox is shut down"}
 )
 
 // Missing is an engine that could not be had: it refuses every query and says why. What needs no engine is answered.

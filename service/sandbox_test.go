@@ -20,7 +20,8 @@ func TestSandboxThatDoesNotStart(t *testing.T) {
 	p := &policy.Policy{}
 	p.Sandbox.Bin = t.TempDir()
 	for _, name := range []string{"initdb", "postgres"} {
-		text := "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'postgres (PostgreSQL) 15.1'\necho could not read $0; exit 1\n"
+		text := "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'postgres (PostgreSQL) 15.1'\n" +
+			"echo could not read $0; exit 1\n"
 		if err := os.WriteFile(filepath.Join(p.Sandbox.Bin, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +31,8 @@ func TestSandboxThatDoesNotStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = e.Query(context.Background(), sandbox.Session{}, outer.Query{SQL: "SELECT 1"}, nil); err == nil || strings.Contains(err.Error(), p.Sandbox.Bin) || !strings.Contains(err.Error(), "log") {
+	_, err = e.Query(context.Background(), sandbox.Session{}, outer.Query{SQL: "SELECT 1"}, nil)
+	if err == nil || strings.Contains(err.Error(), p.Sandbox.Bin) || !strings.Contains(err.Error(), "log") {
 		t.Errorf("an analyst is told: %v", err)
 	}
 	if !strings.Contains(log.String(), "initdb") {

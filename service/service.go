@@ -157,7 +157,7 @@ func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog
 	return errors.Join(fatal...)
 }
 
-// errNoStart is all that an analyst is told of a cluster that does not start: its programs' words name files and users.
+// errNoStart is all that an analyst may read of a cluster that does not start: what programs say names files.
 var errNoStart = errors.New("its PostgreSQL does not start, and dpproxy's log says why")
 
 // OpenSandbox opens the sandbox that a policy names, or a cluster of its own. It has no catalog yet. Where that does

@@ -77,8 +77,8 @@ type Process struct {
 // Log is the path of the server's log.
 func (p *Process) Log() string { return filepath.Join(p.Dir, "server.log") }
 
-// openLog opens the log. The directory is the server's: were a link that it put there followed, it would write what this
-// process may write.
+// openLog opens the log. The directory is the server's: were a link that it put there followed, it would write what
+// this process may write.
 func (p *Process) openLog() (*os.File, error) {
 	return os.OpenFile(p.Log(), os.O_CREATE|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 }
@@ -140,7 +140,7 @@ func (p *Process) run(attr *syscall.SysProcAttr, cmd *exec.Cmd, answers func() e
 	}
 	if err = p.await(answers); err != nil {
 		_ = p.End(syscall.SIGQUIT)
-		text, _ := io.ReadAll(io.NewSectionReader(log, before, most)) // what it said of earlier starts was told then
+		text, _ := io.ReadAll(io.NewSectionReader(log, before, most)) // what it said of earlier starts was reported then
 		return fmt.Errorf("%w\n%s", err, text)
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 func TestLog(t *testing.T) {
 	p := Process{Dir: t.TempDir()}
 	fails := func() error {
-		return p.Again(nil, func() *exec.Cmd { return exec.Command("/bin/sh", "-c", "echo $$ says no; exit 1") }, func() error { return os.ErrNotExist })
+		return p.Again(nil, func() *exec.Cmd { return exec.Command("/bin/sh", "-c", "echo $$ says no; exit 1") },
+			func() error { return os.ErrNotExist })
 	}
 	for range 2 {
 		if err := fails(); err == nil || strings.Count(err.Error(), "says no") != 1 {

@@ -59,19 +59,21 @@ var replacedFunctions = func() map[string]replacedFunction {
 		"pg_get_userbyid": {1, 1, `CAST(CASE WHEN CAST("%1" AS pg_catalog.oid) IS NULL THEN NULL WHEN CAST("%1" AS pg_catalog.oid) = 10 THEN '` + pgcatalog.OwnerName + `'
 			WHEN CAST("%1" AS pg_catalog.oid) = CAST("$useroid" AS pg_catalog.oid) THEN "$user"
 			ELSE 'unknown (OID=' || CAST(CAST("%1" AS pg_catalog.oid) AS pg_catalog.text) || ')' END AS pg_catalog.name)`, "", 0},
-		"pg_has_role":              {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
-		"shobj_description":        {2, 2, `CAST(NULL AS pg_catalog.text)`, "", 0},
-		"pg_tablespace_location":   {1, 1, `CAST('' AS pg_catalog.text)`, "", 0},
-		"acldefault":               {2, 2, `CAST(NULL AS pg_catalog.aclitem[])`, "", 0},
-		"makeaclitem":              {4, 4, `CAST(NULL AS pg_catalog.aclitem)`, "", 0},
-		"to_regrole":               {1, 1, `CAST(NULL AS pg_catalog.oid)`, "", 0}, // a literal beside a regrole is read as one: it would name roles
+		"pg_has_role":            {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
+		"shobj_description":      {2, 2, `CAST(NULL AS pg_catalog.text)`, "", 0},
+		"pg_tablespace_location": {1, 1, `CAST('' AS pg_catalog.text)`, "", 0},
+		"acldefault":             {2, 2, `CAST(NULL AS pg_catalog.aclitem[])`, "", 0},
+		"makeaclitem":            {4, 4, `CAST(NULL AS pg_catalog.aclitem)`, "", 0},
+		// No regrole: a literal beside one is read as one, and would name roles.
+		"to_regrole":               {1, 1, `CAST(NULL AS pg_catalog.oid)`, "", 0},
 		"has_database_privilege":   {2, 3, `("%last" ~* 'connect')`, "", 0},
 		"has_tablespace_privilege": {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
 		"pg_describe_object": {3, 3, `(CASE WHEN CAST("%1" AS pg_catalog.oid) NOT IN ` + sharedCatalogs + `
 			THEN pg_catalog.pg_describe_object("%1", "%2", "%3") END)`, "", 0},
-		"pg_identify_object": {3, 3, `pg_catalog.pg_identify_object(CASE WHEN CAST("%1" AS pg_catalog.oid) NOT IN ` + sharedCatalogs + `
-			THEN CAST("%1" AS pg_catalog.oid) END, "%2", "%3")`, "", 0},
-		"array_in": {3, 3, `(CASE WHEN false THEN pg_catalog.array_in("%1", "%2", "%3") END)`, "", 0}, // it would make a value of any type
+		"pg_identify_object": {3, 3, `pg_catalog.pg_identify_object(CASE WHEN CAST("%1" AS pg_catalog.oid)
+			NOT IN ` + sharedCatalogs + ` THEN CAST("%1" AS pg_catalog.oid) END, "%2", "%3")`, "", 0},
+		// It would make a value of any type.
+		"array_in": {3, 3, `(CASE WHEN false THEN pg_catalog.array_in("%1", "%2", "%3") END)`, "", 0},
 	}
 	for n := range strings.FieldsSeq(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size`) {
 		m[n] = replacedFunction{1, 2, `(CASE WHEN "%1" IS NOT NULL THEN CAST(0 AS pg_catalog.int8) END)`, "", 0}
@@ -85,8 +87,9 @@ var replacedFunctions = func() map[string]replacedFunction {
 	return m
 }()
 
-// ageOf is age(%1): a transaction's is that of a frozen one's, as its distance from now counts those of the whole server.
-const ageOf = `(CASE WHEN pg_catalog.pg_typeof("%1") = CAST('xid' AS pg_catalog.regtype) AND "%1" IS NOT NULL THEN '2147483647' ELSE pg_catalog.age("%1") END)`
+// ageOf is age(%1): a transaction's is that of a frozen one, as its distance from now counts those of the whole server.
+const ageOf = `(CASE WHEN pg_catalog.pg_typeof("%1") = CAST('xid' AS pg_catalog.regtype) AND "%1" IS NOT NULL
+	THEN '2147483647' ELSE pg_catalog.age("%1") END)`
 
 // call replaces a call. One with a number of arguments that no such function has is left for PostgreSQL to refuse.
 func (t *writer) call(f replacedFunction, call *pg.FuncCall) *pg.Node {

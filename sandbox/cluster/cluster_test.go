@@ -159,8 +159,8 @@ func TestStartedAgain(t *testing.T) {
 	s.End(uint32(os.Getpid()), 0) // no session of its own
 }
 
-// TestSessionThatIsLeft: a session that does not notice that its server was killed keeps another from starting until it is
-// ended, which it is as any other.
+// TestSessionThatIsLeft: a session that does not notice that its server was killed keeps another from starting until it
+// is ended, which it is as any other.
 func TestSessionThatIsLeft(t *testing.T) {
 	s := start(t)
 	pid, first := dial(t, s).PgConn().PID(), s.pid.Load()
@@ -236,8 +236,8 @@ func TestNameless(t *testing.T) {
 	}
 }
 
-// TestLinkInTemplate: a file that is a link in the template is written anew, and not what it names: the template is made
-// by a user whose other processes are not this one's.
+// TestLinkInTemplate: a file that is a link in the template is written anew, and not what it names: the template is
+// made by a user whose other processes are not this one's.
 func TestLinkInTemplate(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	start(t)
@@ -246,7 +246,8 @@ func TestLinkInTemplate(t *testing.T) {
 		t.Fatalf("%v %v", kept, err)
 	}
 	named, link := filepath.Join(t.TempDir(), "named"), filepath.Join(kept[0], "postgresql.auto.conf")
-	if err := errors.Join(os.WriteFile(named, []byte("as it was"), 0o600), os.Remove(link), os.Symlink(named, link)); err != nil {
+	err = errors.Join(os.WriteFile(named, []byte("as it was"), 0o600), os.Remove(link), os.Symlink(named, link))
+	if err != nil {
 		t.Fatal(err)
 	}
 	start(t)

@@ -44,8 +44,8 @@ func (s *Server) has(pid uint32) bool {
 	return false
 }
 
-// left reports whether a process is of this server's earlier processes, whose first one was killed: one that computes does
-// not notice, and no server starts beside it. As no other user's it is known by its user, else by its directory.
+// left reports whether a process is of this server's earlier processes, whose first one was killed: one that computes
+// does not notice, and no server starts beside it. As no other user's it is known by its user, else by its directory.
 func (s *Server) left(pid uint32) bool {
 	proc := fmt.Sprintf("/proc/%d", pid)
 	if s.owner != nil {

@@ -144,8 +144,8 @@ func TestTwinServesOthersMeanwhile(t *testing.T) {
 	}
 }
 
-// TestServerThatStaysAway: who asks while the sandbox's own server does not start again is told so, and not that her query
-// takes too long.
+// TestServerThatStaysAway: who asks while the sandbox's own server does not start again learns that, and not that her
+// query takes too long.
 func TestServerThatStaysAway(t *testing.T) {
 	server, err := cluster.Start("", 512<<20, slog.New(slog.DiscardHandler))
 	if errors.Is(err, cluster.ErrNoPrograms) {
@@ -162,7 +162,8 @@ func TestServerThatStaysAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if _, err := e.Query(t.Context(), sandboxtest.Session, outer.Query{SQL: "SELECT 1"}, nil); !errors.Is(err, sandbox.ErrAway) {
+	_, err = e.Query(t.Context(), sandboxtest.Session, outer.Query{SQL: "SELECT 1"}, nil)
+	if !errors.Is(err, sandbox.ErrAway) {
 		t.Error(err)
 	}
 }
