@@ -43,6 +43,7 @@ var documented = []struct {
 		`SELECT avg(hired - DATE '2000-01-01') FROM people`,
 		`SELECT corr(age, income), regr_slope(income, age) FROM people`,
 		`SELECT bit_or(kids), bit_and(kids) FROM people`,
+		`SELECT percent_rank(50000) WITHIN GROUP (ORDER BY income), rank(40) WITHIN GROUP (ORDER BY age DESC) FROM people`,
 		`SELECT sum(DISTINCT age), avg(DISTINCT age) FROM people`,
 		`SELECT sex, sum(DISTINCT kids) FROM people GROUP BY sex`,
 		`SELECT sex, bool_or(age > 100), every(active) FROM people GROUP BY sex`,
@@ -390,9 +391,9 @@ rounded to such steps. Sums are rounded likewise where values may be above 2^31 
 values are rounded; ± does not cover it.
 
 An average is a sum divided by a count. Where that count is at most its own error, at the session's confidence, noise alone
-may have made it: avg, variance, stddev, corr, covar and regr of such a group are NULL, and the notice says how many rows that
-is. Divisions that you write yourself are as you write them. Where noise vanishes only groups without rows are NULL, as in
-PostgreSQL.
+may have made it: avg, variance, stddev, corr, covar, regr, percent_rank and cume_dist of such a group are NULL, and the notice
+says how many rows that is. Divisions that you write yourself are as you write them. Where noise vanishes only groups without
+rows are NULL, as in PostgreSQL, whose percent_rank and cume_dist among no rows are 0 and 1.
 
 bit_and and bit_or of a column of whole numbers are told digit by digit, by a count for each binary digit that the domain leaves
 open: a digit is told where the rows that have it (bit_and: have it not) are above twice their own error, so that one that few rows

@@ -20,7 +20,7 @@ import (
 
 // worstScalar are values that an expression over declared values is called with.
 func worstScalar(t *testing.T) map[policy.Type][]policy.Value {
-	texts := []policy.Value{"", "a", "day", "UTC", "12", "9.9.9", "9V9999999999999999999", "FM9TH", "2024-02-30", `\`, "%", "(", "e\u0301\U0010ffff", strings.Repeat("ab", 200)}
+	texts := []policy.Value{"", "a", "i", "day", "UTC", "12", "9.9.9", "9V9999999999999999999", "FM9TH", "2024-02-30", `\`, "%", "(", "e\u0301\U0010ffff", strings.Repeat("ab", 200)}
 	days := []policy.Value{policy.Date(0), policy.Date(19000), policy.Date(-719162), policy.Date(2932896), policy.Date(2147483493)}
 	moments := []int64{0, 1_700_000_000_123_456, -62135596800_000_000, 253402300799_999_999, 9214646400_000_000 + 9_007_199_254_740_991}
 	values := map[policy.Type][]policy.Value{

@@ -31,7 +31,13 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	fill := joinRows(rand.New(rand.NewPCG(seed, 1)))
 	all := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, windowStatements, unionStatements, listStatements, listedStatements, fullStatements)
 	t.Run("DuckDB", func(t *testing.T) {
-		joinsOn(t, parsedFor(t, joinPolicy, dialect.DuckDB), dialect.DuckDB, duckEngine(t, fill), duckTexts(t, fill), all)
+		own, ranked := duckTexts(t, fill), postgresTexts(t, fill)
+		joinsOn(t, parsedFor(t, joinPolicy, dialect.DuckDB), dialect.DuckDB, duckEngine(t, fill), func(t *testing.T, text string) [][]string {
+			if strings.Contains(text, "rank(2) WITHIN GROUP") { // which DuckDB has not
+				return ranked(t, text)
+			}
+			return own(t, text)
+		}, all)
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		joinsOn(t, parsedFor(t, joinPolicy, dialect.PostgreSQL), dialect.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill), all)

@@ -41,6 +41,7 @@ var released = []struct {
 	{"stddev, variance", `SELECT stddev(minutes), variance(minutes) FROM visits`, true, true},
 	{"corr, regr_slope", `SELECT corr(minutes, room), regr_slope(room, minutes) FROM visits`, true, true},
 	{"bit_and, bit_or", `SELECT bit_and(minutes), bit_or(room) FROM visits`, true, true},
+	{"rank, percent_rank", `SELECT rank(3) WITHIN GROUP (ORDER BY minutes), cume_dist(5) WITHIN GROUP (ORDER BY room), percent_rank(2) WITHIN GROUP (ORDER BY minutes DESC) FROM visits`, true, false},
 	{"count(DISTINCT unit)", `SELECT ward, count(DISTINCT who) FROM visits GROUP BY 1`, false, false},
 	{"count(DISTINCT column)", `SELECT count(DISTINCT room) FROM visits`, true, false},
 	{"sum(DISTINCT column)", `SELECT sum(DISTINCT minutes) FROM visits`, true, true},

@@ -39,6 +39,8 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	switch {
 	case selections[name]:
 		return g.selected(name, f)
+	case hypothetical[name] && f.AggWithinGroup:
+		return g.among(name, f)
 	case !addsUp(name) || f.AggWithinGroup:
 		return nil, g.doesNotAddUp(name, f)
 	}

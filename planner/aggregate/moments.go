@@ -145,8 +145,11 @@ func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula.Writer
 // pair binds corr, covar_* and regr_* of y and x.
 func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
 	for _, e := range []*semantics.Expr{y, x} {
-		if !semantics.Numeric(e) || e.Form != semantics.FormColumn {
-			return nil, bind.NoAggregate.At(pos, name+" of these arguments")
+		switch {
+		case e.Form != semantics.FormColumn:
+			return nil, notColumns.At(pos, name)
+		case !semantics.Numeric(e):
+			return nil, refuse.UnknownFunction.At(pos, name+"("+y.Type().Name()+", "+x.Type().Name()+")")
 		}
 	}
 	present, refusal := g.present(y, where)

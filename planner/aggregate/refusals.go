@@ -11,6 +11,7 @@ var (
 	shareRange         = refuse.New("quantile-range", "22003", "percentile value %s is not between 0 and 1", "The median is 0.5.", `SELECT percentile_cont(50) WITHIN GROUP (ORDER BY age) FROM people`)
 	noExtremes         = refuse.New("extremes-not-permitted", "42501", "%s is not permitted for column %s: the policy does not declare extremes for it", "Ask for a quantile with rows beyond it: percentile_disc(0.01) WITHIN GROUP (ORDER BY %[2]s) for min, 0.99 for max.", `SELECT max(income) FROM people`)
 	noDistinct         = refuse.New("distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows is not answered", "Leave DISTINCT out. count, sum, avg, variance and stddev (DISTINCT x) are answered.", `SELECT corr(DISTINCT age, kids) FROM people`)
+	notColumns         = refuse.New("pair-of-expressions", "DP002", "%s over private rows takes two columns", "Leave out factors above 0 and constants that are added: corr is the same without them. Of expressions that are never NULL, covar_pop(y, x) is avg(y * x) - avg(y) * avg(x), and regr_slope(y, x) is that divided by var_pop(x).", `SELECT corr(CASE WHEN active THEN 1 ELSE 0 END, age) FROM people`)
 	distinctRow        = refuse.New("distinct-key-row", "DP002", "different rows with join key \"%s\" among their columns are not counted", "Count them in a sub-query: SELECT count(*) FROM (SELECT DISTINCT key, column FROM …) t.", `SELECT count(DISTINCT (person_id, sex)) FROM people`)
 	manySets           = refuse.New("too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`)
 	notGrouped         = refuse.New("grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`)
@@ -20,6 +21,6 @@ var (
 
 // Refusals are all of this package, in the order of the documentation.
 var Refusals = []*refuse.Reason{
-	noList, noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow,
+	noList, noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, notColumns, distinctRow,
 	manySets, notGrouped, candidateKeys, candidateAggregate,
 }

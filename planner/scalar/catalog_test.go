@@ -65,7 +65,9 @@ func TestCatalogMatchesServer(t *testing.T) {
 		functions = append(functions, "'"+name+"'")
 	}
 	for name := range loadCatalog().told {
-		told = append(told, "'"+name+"'")
+		if loadCatalog().functions[name] == nil {
+			told = append(told, "'"+name+"'")
+		}
 	}
 	for name := range loadCatalog().named {
 		named = append(named, "'"+name+"'")

@@ -210,7 +210,7 @@ var harmless = map[string][]string{
 	"to_char": {"0", ""}, "to_number": {"", ""}, "to_date": {asWritten}, "to_timestamp": {asWritten},
 	"date_trunc": {"year", "", "UTC"}, "date_part": {"year"}, "extract": {"year"}, "date_bin": {""}, "timezone": {"UTC"},
 	"make_date": {"2000", "1", "1"}, "make_timestamp": {"2000", "1", "1", "0"}, "make_timestamptz": {"2000", "1", "1", "0", "0", "0", "UTC"},
-	"~": {""}, "!~": {""}, "~*": {""}, "!~*": {""}, "like_escape": {""}, "similar_to_escape": {""},
+	"~": {""}, "!~": {""}, "~*": {""}, "!~*": {""}, "regexp_like": {""}, "like_escape": {""}, "similar_to_escape": {""},
 	"substr": {"", "1", "0"}, "substring": {"", "1", "0"}, "overlay": {"", "", "1", "0"}, "split_part": {"", "", "1"}, "lpad": {"", "0", ""}, "rpad": {"", "0", ""},
 }
 

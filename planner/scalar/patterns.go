@@ -205,19 +205,45 @@ var expressions struct {
 func (r registry) regularExpressions() {
 	t := policy.Text
 	for name, form := range map[string]struct{ fold, not bool }{
-		"~": {}, "!~": {not: true}, "~*": {fold: true}, "!~*": {fold: true, not: true},
+		"~": {}, "!~": {not: true}, "~*": {fold: true}, "!~*": {fold: true, not: true}, "regexp_like": {},
 	} {
 		r.two(name, t, t, on2(func(s, pattern string) (policy.Value, error) {
-			re, err := expression(pattern, form.fold)
-			if err != nil {
-				return nil, err
-			}
-			if form.fold && strings.ContainsAny(s, "\u017F\u212A") {
-				return nil, unsupported("a long s or Kelvin sign where case does not matter") // Go folds them with s and k
-			}
-			return re.MatchString(s) != form.not, nil
+			matched, err := matchesExpression(s, pattern, form.fold)
+			return matched != form.not, err
 		}))
 	}
+	r.many("regexp_like", []policy.Type{t, t, t}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		fold, err := foldsCase(a[2].(string))
+		if err != nil {
+			return nil, err
+		}
+		return matchesExpression(a[0].(string), a[1].(string), fold)
+	})
+}
+
+func matchesExpression(s, pattern string, fold bool) (bool, error) {
+	re, err := expression(pattern, fold)
+	if err != nil {
+		return false, err
+	}
+	if fold && strings.ContainsAny(s, "\u017F\u212A") {
+		return false, unsupported("a long s or Kelvin sign where case does not matter") // Go folds them with s and k
+	}
+	return re.MatchString(s), nil
+}
+
+// foldsCase reads the flags of regexp_like: the last of i and c decides, and s is the rule anyway. PostgreSQL's message ends with
+// the flags, which may be a row's.
+func foldsCase(flags string) (fold bool, _ error) {
+	switch {
+	case strings.Trim(flags, "bcegimnpqstwx") != "":
+		return false, fail(stateParameter, "invalid regular expression option")
+	case strings.Contains(flags, "g"):
+		return false, fail(stateParameter, `regexp_like() does not support the "global" option`)
+	case strings.Trim(flags, "ics") != "":
+		return false, unsupported("a regular expression's option other than i, c and s")
+	}
+	return strings.LastIndexByte(flags, 'i') > strings.LastIndexByte(flags, 'c'), nil
 }
 
 // expression compiles a pattern that means the same here and in PostgreSQL.

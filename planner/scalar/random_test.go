@@ -18,7 +18,7 @@ var templates = map[byte][]string{
 		"(%v < %v)", "(%c < %c)", "(%c BETWEEN %c AND '17:00')", "(%u = %u)", "(%b AND %b)", "(%b OR %b)", "(NOT %b)", "(%a IS NULL)", "(%b IS TRUE)",
 		"(%b IS NOT FALSE)", "(%b IS UNKNOWN)", "(%i IN (%i, %#, 10))", "(%t IN ('apple', %t))", "(%n NOT IN (1, 2.5, NULL))",
 		"(%f IN (1.5, 2, -0.1))", "(%i BETWEEN %# AND %i)", "(%t LIKE %p)", "(%t NOT LIKE %p)", "(%t ILIKE %p)", "(%t SIMILAR TO '(a|b)_*')", "(%t NOT SIMILAR TO '%%e')",
-		"(%t NOT ILIKE %t)", "(%i IS DISTINCT FROM %i)", "(%t IS NOT DISTINCT FROM %t)", "starts_with(%t, %t)",
+		"(%t NOT ILIKE %t)", "(%i IS DISTINCT FROM %i)", "(%t IS NOT DISTINCT FROM %t)", "starts_with(%t, %t)", "regexp_like(%t, %p)", "regexp_like(%t, %t, 'i')",
 		"(%i)::int4::bool", "(%b)::text::bool", "CASE WHEN %b THEN %b ELSE %b END", "coalesce(%b, %b)", "(%d = '2020-02-29')",
 		"(%s < '2020-06-01')", "(%i = '10')", "(%n > '2.5')", "(%t LIKE %t ESCAPE '#')", "(%b = %b)", "(%b < true)",
 		"isfinite(%d)", "isfinite(%s)", "isfinite(%v)", "(%n IN (%n, %i))", "(%d IN (%d, %s))", "(%d < '2021-01-01 10:00'::timestamptz)"},

@@ -108,7 +108,7 @@ func (t *Translator) collated(c *pg.CollateClause) (*Expr, *refuse.Refusal) {
 
 // changesCase are the functions and operators to which a collation says which letters are the same but for their case.
 var changesCase = map[string]bool{"lower": true, "upper": true, "initcap": true, "~~*": true, "!~~*": true, "~": true,
-	"!~": true, "~*": true, "!~*": true, "similar_to_escape": true}
+	"!~": true, "~*": true, "!~*": true, "regexp_like": true, "similar_to_escape": true}
 
 // caseOfCollated refuses them of a text under a collation of its own.
 func caseOfCollated(name string, pos int, args []*Expr) *refuse.Refusal {

@@ -133,7 +133,7 @@ SELECT max(d) - min(d), max(d) FROM leaf_2
 SELECT k, max(n) - min(n) AS spread FROM leaf_1 GROUP BY k ORDER BY spread DESC, k
 SELECT to_char(n, '999,999'), to_char(1234.5, 'FM9999.00') FROM leaf_1 ORDER BY n, k
 SELECT overlay('abcdef' placing 'X' from 2 for 2), chr(65), ascii('A'), quote_literal('a''b'), quote_ident('Select')
-SELECT regexp_replace('abc', 'b', 'x'), translate('abc', 'ab', 'xy'), starts_with('abc', 'a')
+SELECT regexp_replace('abc', 'b', 'x'), translate('abc', 'ab', 'xy'), starts_with('abc', 'a'), regexp_like('abc', 'B', 'i')
 SELECT json_build_object('k', k, 'n', n) FROM leaf_1 ORDER BY n, k
 SELECT k COLLATE "C" FROM leaf_1 ORDER BY k COLLATE "C" DESC
 SELECT n FROM leaf_1 ORDER BY n + 0, k FETCH FIRST 2 ROWS ONLY

@@ -162,9 +162,10 @@ func (s *statement) literally() *statement {
 // width is what the notice says of averages and variances of few rows, rarely of values that few rows have; about is an
 // average or a variance, with its FILTER.
 var (
-	rarely = regexp.MustCompile(`is of the declared values that more than (\d+) rows have`)
-	width  = regexp.MustCompile(`are NULL where the count of their rows is within its own error, at most (\d+)`)
-	about  = regexp.MustCompile(`^(?:round\()?(?:avg|var|stddev)\w*(\(.*)$`)
+	rarely  = regexp.MustCompile(`is of the declared values that more than (\d+) rows have`)
+	width   = regexp.MustCompile(`are NULL where the count of their rows is within its own error, at most (\d+)`)
+	shareOf = regexp.MustCompile(`^(?:percent_rank|cume_dist)\(\S+ WITHIN GROUP \([^)]*\)(.*)$`)
+	about   = regexp.MustCompile(`^(?:round\()?(?:avg|var|stddev)\w*(\(.*)$`)
 )
 
 // largest returns the largest number that a notice says, or "" if it says none.
@@ -253,6 +254,9 @@ var digitwise = regexp.MustCompile(`^bit_(and|or)\((?:DISTINCT )?([\w.]+)\)(.*)$
 
 // few is what an average's or a variance's rows are counted by; empty means the output is neither.
 func (s *statement) few(o output) string {
+	if m := shareOf.FindStringSubmatch(o.sql); m != nil {
+		return "(*)" + m[1]
+	}
 	if m := about.FindStringSubmatch(o.sql); m != nil && o.role == valueRole {
 		return strings.TrimSuffix(m[1], ", 2)")
 	}
@@ -874,6 +878,8 @@ func (g *grammar) measure(p place) (string, role) {
 	switch k := g.IntN(24); {
 	case k < 6 || !some:
 		return "count(*)" + filter, countRole
+	case k == 6 && numeric && g.chance(2):
+		return g.one("rank(", "percent_rank(", "cume_dist(") + g.one("0", "2", "3.5") + ") WITHIN GROUP (ORDER BY " + number.name + g.one("", " DESC", " NULLS FIRST") + ")" + filter, valueRole
 	case k == 6:
 		return "count(" + any.name + ")" + filter, countRole
 	case k == 7:
