@@ -391,8 +391,9 @@ rounded to such steps. Sums are rounded likewise where values may be above 2^31 
 values are rounded; ± does not cover it.
 
 An average is a sum divided by a count. Where that count is at most its own error, at the session's confidence, noise alone
-may have made it: avg, variance, stddev, corr, covar, regr, percent_rank and cume_dist of such a group are NULL, and the notice
-says how many rows that is. Divisions that you write yourself are as you write them. Where noise vanishes only groups without
+may have made it: avg, variance, stddev, corr, covar, regr, percent_rank and cume_dist of such a group are NULL, and the
+notice says how many rows that is. Divisions that you write yourself are as you write them. Where noise vanishes only
+groups without
 rows are NULL, as in PostgreSQL, whose percent_rank and cume_dist among no rows are 0 and 1.
 
 bit_and and bit_or of a column of whole numbers are told digit by digit, by a count for each binary digit that the domain leaves

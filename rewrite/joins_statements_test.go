@@ -276,7 +276,9 @@ var sumStatements = []string{
 	`SELECT CASE WHEN cost < 2.25 THEN 'low' WHEN cost <= 6.6 THEN 'middle' ELSE 'high' END AS k, count(*), sum(minutes), avg(CASE WHEN cost > 3.3 THEN 1 ELSE 4 END) FROM visits GROUP BY 1`,
 	`SELECT cost > 3.3 OR NULL, cost IN (2.2, NULL), count(*) FROM visits GROUP BY 1, 2`,
 	`SELECT p.sex, v.cost > 4.75 AS k, count(*), sum(p.age) FROM people p LEFT JOIN visits v ON p.person_id = v.who GROUP BY 1, 2`,
-	`SELECT ward, rank(2) WITHIN GROUP (ORDER BY minutes), percent_rank(2) WITHIN GROUP (ORDER BY minutes DESC), cume_dist(2.5) WITHIN GROUP (ORDER BY cost), rank(3) WITHIN GROUP (ORDER BY minutes NULLS FIRST) FILTER (WHERE room < 4), cume_dist(1) WITHIN GROUP (ORDER BY minutes DESC NULLS LAST) FROM visits GROUP BY 1`,
+	`SELECT ward, rank(2) WITHIN GROUP (ORDER BY minutes), percent_rank(2) WITHIN GROUP (ORDER BY minutes DESC),
+		cume_dist(2.5) WITHIN GROUP (ORDER BY cost), rank(3) WITHIN GROUP (ORDER BY minutes NULLS FIRST)
+		FILTER (WHERE room < 4), cume_dist(1) WITHIN GROUP (ORDER BY minutes DESC NULLS LAST) FROM visits GROUP BY 1`,
 }
 
 // listedStatements look public rows up by columns of which there are too many combinations of cells, or add up what is

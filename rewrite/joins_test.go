@@ -32,7 +32,8 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	all := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, windowStatements, unionStatements, listStatements, listedStatements, fullStatements)
 	t.Run("DuckDB", func(t *testing.T) {
 		own, ranked := duckTexts(t, fill), postgresTexts(t, fill)
-		joinsOn(t, parsedFor(t, joinPolicy, dialect.DuckDB), dialect.DuckDB, duckEngine(t, fill), func(t *testing.T, text string) [][]string {
+		over := parsedFor(t, joinPolicy, dialect.DuckDB)
+		joinsOn(t, over, dialect.DuckDB, duckEngine(t, fill), func(t *testing.T, text string) [][]string {
 			if strings.Contains(text, "rank(2) WITHIN GROUP") { // which DuckDB has not
 				return ranked(t, text)
 			}

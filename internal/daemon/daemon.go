@@ -140,7 +140,7 @@ func (p *Process) run(attr *syscall.SysProcAttr, cmd *exec.Cmd, answers func() e
 	}
 	if err = p.await(answers); err != nil {
 		_ = p.End(syscall.SIGQUIT)
-		text, _ := io.ReadAll(io.NewSectionReader(log, before, most)) // what it said of earlier starts was reported then
+		text, _ := io.ReadAll(io.NewSectionReader(log, before, most)) // of this start alone
 		return fmt.Errorf("%w\n%s", err, text)
 	}
 	return nil

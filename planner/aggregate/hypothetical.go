@@ -15,8 +15,8 @@ import (
 )
 
 // hypothetical are the aggregates that place a value among the rows as if it were one of them: percent_rank(50000)
-// WITHIN GROUP (ORDER BY income) is the share of the rows that come before it. With n rows, b before it, and c before it
-// or equal to it,
+// WITHIN GROUP (ORDER BY income) is the share of the rows that come before it. With n rows, b before it, and c before
+// it or equal to it,
 //
 //	rank = b + 1    percent_rank = b/n    cume_dist = (c + 1)/(n + 1)
 //
@@ -58,8 +58,10 @@ func (g *Grouping) among(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) 
 		op += "="
 	}
 	before := operator(op, by.Node, value)
-	if by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST || descending && by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_DEFAULT {
-		before = &pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: &pg.BooleanTest{Arg: before, Booltesttype: pg.BoolTestType_IS_NOT_FALSE, Location: f.Location}}}
+	first := descending && by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_DEFAULT
+	if first || by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST {
+		test := &pg.BooleanTest{Arg: before, Booltesttype: pg.BoolTestType_IS_NOT_FALSE, Location: f.Location}
+		before = &pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: test}}
 	}
 	is, refusal := t.Condition(before, name)
 	if refusal != nil {
@@ -67,7 +69,8 @@ func (g *Grouping) among(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) 
 	}
 	w := g.formula("float8")
 	rows := g.Question.CounterFor(where)
-	n, b := w.Counter(rows), w.Counter(g.Question.CounterFor(append(slices.Clip(where), linear.Conjuncts([]*semantics.Expr{is})...)))
+	where = append(slices.Clip(where), linear.Conjuncts([]*semantics.Expr{is})...)
+	n, b := w.Counter(rows), w.Counter(g.Question.CounterFor(where))
 	if name == "rank" {
 		return g.found(fmt.Sprintf("(%s + 1)", b), policy.Int8)
 	}
@@ -78,5 +81,6 @@ func (g *Grouping) among(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) 
 	if name == "cume_dist" {
 		share = fmt.Sprintf("(%s + 1)::float8 / (%s + 1)", b, n)
 	}
-	return g.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(1::float8, GREATEST(0::float8, %s)) END", w.Clear(rows, 0), share), policy.Float8)
+	share = fmt.Sprintf("CASE WHEN %s THEN LEAST(1::float8, GREATEST(0::float8, %s)) END", w.Clear(rows, 0), share)
+	return g.found(share, policy.Float8)
 }

@@ -232,8 +232,8 @@ func matchesExpression(s, pattern string, fold bool) (bool, error) {
 	return re.MatchString(s), nil
 }
 
-// foldsCase reads the flags of regexp_like: the last of i and c decides, and s is the rule anyway. PostgreSQL's message ends with
-// the flags, which may be a row's.
+// foldsCase reads the flags of regexp_like: the last of i and c decides, and s is the rule anyway. PostgreSQL's message
+// ends with the flags, which may be a row's.
 func foldsCase(flags string) (fold bool, _ error) {
 	switch {
 	case strings.Trim(flags, "bcegimnpqstwx") != "":

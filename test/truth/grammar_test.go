@@ -879,7 +879,8 @@ func (g *grammar) measure(p place) (string, role) {
 	case k < 6 || !some:
 		return "count(*)" + filter, countRole
 	case k == 6 && numeric && g.chance(2):
-		return g.one("rank(", "percent_rank(", "cume_dist(") + g.one("0", "2", "3.5") + ") WITHIN GROUP (ORDER BY " + number.name + g.one("", " DESC", " NULLS FIRST") + ")" + filter, valueRole
+		rank := g.one("rank(", "percent_rank(", "cume_dist(") + g.one("0", "2", "3.5") + ")"
+		return rank + " WITHIN GROUP (ORDER BY " + number.name + g.one("", " DESC", " NULLS FIRST") + ")" + filter, valueRole
 	case k == 6:
 		return "count(" + any.name + ")" + filter, countRole
 	case k == 7:

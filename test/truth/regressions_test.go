@@ -252,7 +252,8 @@ var regressions = []struct {
 	{"rental", `SELECT count(*) FROM payment WHERE trim_scale(amount) < 4.5`, "c", ""},
 	{"shop", `SELECT trim_scale(priority / 2.0) AS half, min_scale(priority / 2.0) AS digits, count(*) FROM orders GROUP BY 1, 2`, "kkc", ""},
 	{"shop", `SELECT trim_scale(p / 10.0), min_scale(p / 10.0), n FROM (SELECT priority AS p, count(*) AS n FROM orders GROUP BY 1 HAVING count(*) > 0) q`, "kkc", ""},
-	{"shop", `SELECT regexp_like(channel, '^(ST|w)', 'i') AS k, count(*) FROM orders WHERE NOT regexp_like(channel, 'ne$') GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT regexp_like(channel, '^(ST|w)', 'i') AS k, count(*) FROM orders
+		WHERE NOT regexp_like(channel, 'ne$') GROUP BY 1`, "kc", ""},
 	// The share of a total, whose sums are counted by the condition.
 	{"shop", `SELECT sum(CASE WHEN flag = 'R' THEN price * (1 - discount) ELSE 0 END), sum(price * (1 - discount)) FROM lineitem`, "vv", ""},
 	// Joins along primary keys.
