@@ -23,6 +23,7 @@ import (
 // A NULL is a row like any other: the last one, or the first under DESC or NULLS FIRST.
 var hypothetical = semantics.WordSet("rank percent_rank cume_dist")
 
+// among binds one of them.
 func (g *Grouping) among(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)
 	if len(f.AggOrder) > 1 {
@@ -50,20 +51,7 @@ func (g *Grouping) among(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) 
 	if arg.Type() == policy.Float4 && x.Type() != policy.Float8 { // their common type
 		value = ast.Cast(value, policy.Float4)
 	}
-	op := "<"
-	if descending {
-		op = ">"
-	}
-	if name == "cume_dist" {
-		op += "="
-	}
-	before := operator(op, by.Node, value)
-	first := descending && by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_DEFAULT
-	if first || by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST {
-		test := &pg.BooleanTest{Arg: before, Booltesttype: pg.BoolTestType_IS_NOT_FALSE, Location: f.Location}
-		before = &pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: test}}
-	}
-	is, refusal := t.Condition(before, name)
+	is, refusal := t.Condition(comesBefore(by, value, descending, name == "cume_dist"), name)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -83,4 +71,22 @@ func (g *Grouping) among(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) 
 	}
 	share = fmt.Sprintf("CASE WHEN %s THEN LEAST(1::float8, GREATEST(0::float8, %s)) END", w.Clear(rows, 0), share)
 	return g.found(share, policy.Float8)
+}
+
+// comesBefore is the condition that a row comes before a value in an order, or is its equal too.
+func comesBefore(by *pg.SortBy, value *pg.Node, descending, equal bool) *pg.Node {
+	op := "<"
+	if descending {
+		op = ">"
+	}
+	if equal {
+		op += "="
+	}
+	before := operator(op, by.Node, value)
+	first := descending && by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_DEFAULT
+	if first || by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST {
+		test := &pg.BooleanTest{Arg: before, Booltesttype: pg.BoolTestType_IS_NOT_FALSE, Location: by.Location}
+		return &pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: test}}
+	}
+	return before
 }

@@ -95,11 +95,7 @@ func (t *writer) node(n *pg.Node) {
 	case *pg.Node_ColumnRef:
 		t.column(n, v.ColumnRef)
 	case *pg.Node_AIndirection:
-		for _, field := range v.AIndirection.GetIndirection() {
-			if name := field.GetString_().GetSval(); systemColumns[name] {
-				cannot("the column " + name + " of a row")
-			}
-		}
+		refuseSystemColumns(v.AIndirection)
 	case *pg.Node_FuncCall:
 		name := lastName(v.FuncCall.GetFuncname())
 		if f, ok := replacedFunctions[name]; ok {
@@ -181,6 +177,15 @@ func refuseUnending(m protoreflect.Message) {
 	}
 	if slices.Contains(unending, strings.TrimPrefix(name, "_")) {
 		cannot("what is made of type " + name)
+	}
+}
+
+// refuseSystemColumns refuses (t).xmin.
+func refuseSystemColumns(of *pg.A_Indirection) {
+	for _, field := range of.GetIndirection() {
+		if name := field.GetString_().GetSval(); systemColumns[name] {
+			cannot("the column " + name + " of a row")
+		}
 	}
 }
 
