@@ -97,14 +97,7 @@ func (t *writer) node(n *pg.Node) {
 	case *pg.Node_AIndirection:
 		refuseSystemColumns(v.AIndirection)
 	case *pg.Node_FuncCall:
-		name := lastName(v.FuncCall.GetFuncname())
-		if f, ok := replacedFunctions[name]; ok {
-			n.Node = t.call(f, v.FuncCall).Node
-		} else if args := v.FuncCall.GetArgs(); name == "age" && len(args) == 1 {
-			n.Node = t.expand(ageOf, args).Node
-		} else if pgcatalog.Silent(name) != nil {
-			t.silent(n, v.FuncCall)
-		}
+		t.function(n, v.FuncCall)
 	case *pg.Node_SqlvalueFunction:
 		if name, ok := replacedValues[v.SqlvalueFunction.GetOp()]; ok {
 			n.Node = t.expand(`CAST("$`+name+`" AS pg_catalog.name)`, nil).Node
@@ -177,6 +170,18 @@ func refuseUnending(m protoreflect.Message) {
 	}
 	if slices.Contains(unending, strings.TrimPrefix(name, "_")) {
 		cannot("what is made of type " + name)
+	}
+}
+
+// function replaces n, a call, where it would tell of the sandbox's server.
+func (t *writer) function(n *pg.Node, call *pg.FuncCall) {
+	name := lastName(call.GetFuncname())
+	if f, ok := replacedFunctions[name]; ok {
+		n.Node = t.call(f, call).Node
+	} else if args := call.GetArgs(); name == "age" && len(args) == 1 {
+		n.Node = t.expand(ageOf, args).Node
+	} else if pgcatalog.Silent(name) != nil {
+		t.silent(n, call)
 	}
 }
 
