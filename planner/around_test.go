@@ -28,7 +28,7 @@ func TestNamesOfTheQueryAround(t *testing.T) {
 		{"SELECT to_char(seen, 'YYYY-MM-DD HH24'), count(*) FROM people GROUP BY 1", ""}, // seen has steps of an hour
 		{"SELECT count(*) FROM people WHERE to_char(seen, 'HH24:MI') = '05:30'", "off-grid-expression"},
 		{"SELECT cuont(*) FROM people", "unknown-function"},
-		{"SELECT rank(40) WITHIN GROUP (ORDER BY age) FROM people", "aggregate-unavailable"},
+		{"SELECT dense_rank(40) WITHIN GROUP (ORDER BY age) FROM people", "aggregate-unavailable"},
 		{"SELECT count(*) FROM visits WHERE ward = ANY (SELECT code FROM regions)", "public-table-not-copied"},
 		{"SELECT count(*) FROM people WHERE person_id = ANY (SELECT person_id FROM visits)", ""},
 		{"SELECT count(*) FROM visits WHERE ward < ANY (SELECT code FROM regions)", ""},
