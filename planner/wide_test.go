@@ -146,8 +146,8 @@ var wideDraws = flag.Int("wide-draws", 25, "how many statements over columns of 
 // mostWide are the steps that planning any of them takes at most, a third of what a statement may take.
 const mostWide = 33_000_000
 
-// mostDescribed are the bytes that the ledger keeps of any of their measures at most, a thirtieth of what it takes.
-const mostDescribed = 1 << 19
+// mostDescribed are the bytes that the ledger keeps of any of their measures at most.
+const mostDescribed = plans.MaxDescribed
 
 // TestWideColumns: over 10^3 to 10^7 cells planning takes a bounded number of steps, which are counted and not
 // measured; so are the bytes that the ledger keeps of it, of which too many would be refused as it

@@ -40,16 +40,17 @@ func (g *Grouping) among(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) 
 	if refusal != nil {
 		return nil, refusal
 	}
-	t, by, value := g.Below("an aggregate"), f.AggOrder[0].GetSortBy(), f.Args[0]
-	x, refusal := t.Expr(value)
+	t, by := g.Below("an aggregate"), f.AggOrder[0].GetSortBy()
+	x, refusal := t.Expr(f.Args[0])
 	if refusal != nil {
 		return nil, refusal
 	}
 	if !x.IsConstant() || x.Parameter == 0 && semantics.MustConstant(x) == nil {
 		return nil, bind.NoAggregate.At(pos, name+" of NULL, or of what is no constant,")
 	}
-	if arg.Type() == policy.Float4 && x.Type() != policy.Float8 { // their common type
-		value = ast.Cast(value, policy.Float4)
+	value, same := amongReals(f.Args[0], x.Type(), arg.Type())
+	if !same {
+		return nil, bind.NoAggregate.At(pos, name+" of a real among "+arg.Type().Name())
 	}
 	is, refusal := t.Condition(comesBefore(by, value, descending, name == "cume_dist"), name)
 	if refusal != nil {
@@ -89,4 +90,13 @@ func comesBefore(by *pg.SortBy, value *pg.Node, descending, equal bool) *pg.Node
 		return &pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: test}}
 	}
 	return before
+}
+
+// amongReals is a value of their common type, which is real where either is and the other is not double precision. It is
+// not same where the rows' values would have to become reals.
+func amongReals(value *pg.Node, its, rows policy.Type) (_ *pg.Node, same bool) {
+	if rows == policy.Float4 && its != policy.Float8 {
+		return ast.Cast(value, policy.Float4), true
+	}
+	return value, its != policy.Float4 || rows == policy.Float8
 }

@@ -182,7 +182,7 @@ func (v *Solver) withinCells() *refuse.Refusal {
 }
 
 // encodeValues adds which combinations show which value to a description.
-func (s *Query) encodeValues(b []byte, counter int) []byte {
+func (s *Query) encodeValues(b []byte, counter, most int) []byte {
 	from := len(b)
 	b = binary.AppendUvarint(b, uint64(s.Shown(counter)))
 	for i, p := range s.Factors {
@@ -190,7 +190,7 @@ func (s *Query) encodeValues(b []byte, counter int) []byte {
 			b = p.encodeClasses(binary.AppendUvarint(b, uint64(i)), p.Shows[counter])
 		}
 	}
-	return shortened(b, from)
+	return shortened(b, from, most)
 }
 
 // Contribution is what one unit can put into the question's groups.

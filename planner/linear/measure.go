@@ -3,6 +3,7 @@ package linear
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"slices"
 	"sync"
 
@@ -56,8 +57,18 @@ func KnownOf(t *policy.Table) *known {
 	return k
 }
 
-// meaning is the canonical encoding of what a measure counts. Its hash is the measure's digest.
+// meaning is the canonical encoding of what a measure counts. Its hash is the measure's digest. Of one that is longer
+// than what the ledger keeps, long parts are written by their hashes.
 func (s *Query) meaning() []byte {
+	if b := s.encode(math.MaxInt); len(b) <= plans.MaxDescribed {
+		return b
+	}
+	return s.encode(longPart)
+}
+
+// encode is a measure's meaning, in which the values and weights of a counter are written by their hash where they take
+// more than most bytes. Nobody reads them back (reuse.ReadHeld), and a column of a million steps has millions of bytes.
+func (s *Query) encode(most int) []byte {
 	b := predicate.EncodeText(nil, KnownOf(s.Table).Fingerprint)
 	b = predicate.Encode(b, s.Filter)
 	b = binary.AppendUvarint(b, uint64(len(s.Counts)))
@@ -82,13 +93,13 @@ func (s *Query) meaning() []byte {
 	}
 	for c, sum := range s.Summed() {
 		if sum != nil && sum.Values > 0 {
-			b = s.encodeValues(binary.AppendUvarint(append(b, '#'), uint64(c)), c)
+			b = s.encodeValues(binary.AppendUvarint(append(b, '#'), uint64(c)), c, most)
 			if s.Sums[c] != nil {
-				b = s.encodeWeights(plans.EncodeSum(b, sum), c)
+				b = s.encodeWeights(plans.EncodeSum(b, sum), c, most)
 			}
 		} else if sum != nil {
 			b = plans.EncodeSum(binary.AppendUvarint(append(b, '+'), uint64(c)), sum)
-			b = s.encodeWeights(b, c)
+			b = s.encodeWeights(b, c, most)
 		}
 	}
 	if s.Continual {
@@ -100,14 +111,11 @@ func (s *Query) meaning() []byte {
 	return b
 }
 
-// longPart is above how many bytes a part of a description that nobody reads back is written by its hash: the values
-// and weights of a counter (reuse.ReadHeld leaves them out), millions of bytes for a column of a million steps. Those
-// below stay as they are, and so do digests of releases.
 const longPart = 1 << 18
 
-// shortened is a description whose part behind the first bytes is written by its hash where it is long.
-func shortened(b []byte, from int) []byte {
-	if len(b)-from <= longPart {
+// shortened is a description whose part behind the first bytes is written by its hash where it takes more than most.
+func shortened(b []byte, from, most int) []byte {
+	if len(b)-from <= most {
 		return b
 	}
 	hash := sha256.Sum256(b[from:])

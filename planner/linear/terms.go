@@ -334,7 +334,7 @@ func (s *Query) ownTerms(terms []plans.SumTerm) []plans.SumTerm {
 }
 
 // encodeWeights adds the weights of a counter to a description, and which factor they are of: two factors may be alike.
-func (s *Query) encodeWeights(b []byte, counter int) []byte {
+func (s *Query) encodeWeights(b []byte, counter, most int) []byte {
 	from := len(b)
 	for i, p := range s.Factors {
 		w := p.Weights[counter]
@@ -345,7 +345,7 @@ func (s *Query) encodeWeights(b []byte, counter int) []byte {
 			b = binary.AppendVarint(binary.AppendUvarint(b, uint64(n)), weight)
 		})
 	}
-	return shortened(b, from)
+	return shortened(b, from, most)
 }
 
 // spread are a summand's weights by combination of a factor, whose pieces lie within those of its expression.

@@ -206,7 +206,7 @@ const MaxNamed, MaxDescribed = 1 << 12, 1<<24 - 1<<13
 
 // IsTooLong reports whether the ledger would not keep what the measure is.
 func (m *Measure) IsTooLong() bool {
-	return len(m.Kind)+len(m.Name)+len(m.Table.Name) > MaxNamed || len(m.Described) > MaxDescribed
+	return len(m.Kind)+len(m.Name)+len(m.Table.Schema)+1+len(m.Table.Name) > MaxNamed || len(m.Described) > MaxDescribed
 }
 
 // DescribedVersion is the first byte of a description of a measure.

@@ -114,6 +114,17 @@ func (t *writer) call(f replacedFunction, call *pg.FuncCall) *pg.Node {
 	return t.expand(strings.ReplaceAll(f.sql, "%lenient", lenient), args)
 }
 
+// mostCopied bounds the bytes of arguments that a statement's templates copy. A template may have an argument more than
+// once, and that of a call within a call is copied with each: three times a level, twenty levels deep, in 250 bytes.
+const mostCopied = 1 << 20
+
+func (t *writer) copied(arg *pg.Node) *pg.Node {
+	if t.bytes += proto.Size(arg); t.bytes > mostCopied {
+		cannot("such calls within one another")
+	}
+	return proto.Clone(arg).(*pg.Node)
+}
+
 // expand parses a template and puts arguments and session parameters into it.
 func (t *writer) expand(template string, args []*pg.Node) *pg.Node {
 	tree, err := pg.Parse("SELECT " + template)
@@ -128,9 +139,9 @@ func (t *writer) expand(template string, args []*pg.Node) *pg.Node {
 		}
 		switch name := lastName(c.GetFields()); {
 		case name == "%last":
-			n.Node = proto.Clone(args[len(args)-1]).(*pg.Node).Node
+			n.Node = t.copied(args[len(args)-1]).Node
 		case strings.HasPrefix(name, "%"):
-			n.Node = proto.Clone(args[name[1]-'1']).(*pg.Node).Node
+			n.Node = t.copied(args[name[1]-'1']).Node
 		case strings.HasPrefix(name, "$"):
 			n.Node = t.param(name[1:]).Node
 		}

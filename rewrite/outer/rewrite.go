@@ -19,6 +19,7 @@ type writer struct {
 	system   map[*pg.ColumnRef]*nameScope // where columns that PostgreSQL keeps for itself are named
 	labelled map[string]bool              // names that the statement gives to columns
 	bound    map[*pg.FuncCall]bool        // calls that stay as they are, where they are never made
+	bytes    int                          // of arguments that templates have copied
 	apart    []string                     // public tables that are read from table expressions too, as schema.name
 }
 

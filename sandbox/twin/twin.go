@@ -342,7 +342,8 @@ func (t *engine) acquire(ctx context.Context, db *database, s sandbox.Session, l
 		if conn, err = db.pool.Acquire(ctx); err == nil || t.server == nil {
 			return conn, err
 		}
-		if time.Since(began) > t.patience(l)/2 { // before her time is over: it is not the query that takes it
+		// Before her time is over: it is not the query that takes it.
+		if ctx.Err() == nil && time.Since(began) > t.patience(l)/2 {
 			return nil, sandbox.ErrAway
 		}
 		select {

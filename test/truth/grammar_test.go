@@ -45,6 +45,7 @@ type statement struct {
 	outs    []output // keys first
 	from    string
 	where   []string
+	there   string    // the rest of known[1], where what is before NOT IN may be NULL
 	known   [2]string // a part of it, and what PostgreSQL is asked instead, where the notice says that keys that are NULL are nowhere
 	listed  bool      // groups that nobody is in may be in a list of a condition, as the notice says
 	sets    string    // ROLLUP, CUBE or nothing
@@ -156,6 +157,13 @@ func (s *statement) literally() *statement {
 	}
 	c := *s
 	c.known = [2]string{}
+	return &c
+}
+
+// before is the statement of which PostgreSQL is asked what dpproxy is, but for what is before NOT IN.
+func (s *statement) before() *statement {
+	c := *s
+	c.known[1] = s.known[0] + s.there
 	return &c
 }
 
@@ -931,9 +939,9 @@ func (g *grammar) measure(p place) (string, role) {
 }
 
 // semi is a condition on what the unit or the row has elsewhere.
-func (g *grammar) semi(p place) (condition, known string) {
+func (g *grammar) semi(p place) (condition, known, there string) {
 	if p.single == nil {
-		return "", ""
+		return "", "", ""
 	}
 	for range 4 {
 		e := g.s.edges[g.IntN(len(g.s.edges))]
@@ -959,11 +967,11 @@ func (g *grammar) semi(p place) (condition, known string) {
 				where = " AND " + where
 			}
 			condition = g.one("", "NOT ") + "EXISTS (SELECT 1 FROM " + t.name + " AS " + a + " WHERE " + inner + " = " + outer + where + ")"
-			return condition, condition
+			return condition, condition, ""
 		}
 		known = " WHERE " + inner + " IS NOT NULL"
-		there := " AND " + outer + " IS NOT NULL" // of no row at all NOT IN holds for NULL
-		if t.public {                             // whose keys are known
+		there = " AND " + outer + " IS NOT NULL" // of no row at all NOT IN holds for NULL
+		if t.public {                            // whose keys are known
 			known, there = " WHERE true", ""
 		}
 		if where != "" {
@@ -971,9 +979,9 @@ func (g *grammar) semi(p place) (condition, known string) {
 			where = " WHERE " + where
 		}
 		begin := outer + g.one(" IN ", " NOT IN ") + "(SELECT " + inner + " FROM " + t.name + " AS " + a
-		return begin + where + ")", begin + known + ")" + there
+		return begin + where + ")", begin + known + ")" + there, there
 	}
-	return "", ""
+	return "", "", ""
 }
 
 // statement writes one.
@@ -988,8 +996,8 @@ func (g *grammar) statement() *statement {
 		s.where = append(s.where, g.condition(p.columns))
 	}
 	if g.chance(8) {
-		if w, known := g.semi(p); w != "" {
-			s.where, s.known = append(s.where, w), [2]string{w, known}
+		if w, known, there := g.semi(p); w != "" {
+			s.where, s.known, s.there = append(s.where, w), [2]string{w, known}, there
 		}
 	}
 	if g.chance(14) {

@@ -203,7 +203,7 @@ func TestNoticesOfRules(t *testing.T) {
 func (g *grammar) missing(in string) *statement {
 	for {
 		p := g.tablePlace(g.private())
-		if condition, known := g.semi(p); strings.Contains(condition, " NOT IN (SELECT ") && strings.Contains(condition, " FROM "+in+" ") {
+		if condition, known, _ := g.semi(p); strings.Contains(condition, " NOT IN (SELECT ") && strings.Contains(condition, " FROM "+in+" ") {
 			return &statement{from: p.text, where: []string{condition}, known: [2]string{condition, known}, outs: []output{{sql: "count(*)", name: "a1", role: countRole}}}
 		}
 	}

@@ -133,7 +133,14 @@ func (p *pair) try(s *statement) (verdict, answer, answer) {
 		v = verdict{listed, ""}
 	}
 	if literal := s.literally(); literal != nil && !v.bad() && v.class != refused && v.class != listed {
-		v = told(v, judge(literal, got, p.plain.ask(strings.ReplaceAll(literal.sql(true), "public.", ""))), got)
+		as := func(s *statement) verdict {
+			return judge(literal, got, p.plain.ask(strings.ReplaceAll(s.sql(true), "public.", "")))
+		}
+		says := nowhere
+		if s.there != "" && !as(s.before()).bad() {
+			says = unlisted
+		}
+		v = told(v, as(literal), got, says)
 	}
 	return v, got, want
 }
@@ -146,12 +153,12 @@ const (
 
 // told is a verdict on an answer that differs from the literal one, by the notice that says why: without it, it is
 // wrong.
-func told(v, literal verdict, got answer) verdict {
+func told(v, literal verdict, got answer, says string) verdict {
 	if !literal.bad() {
 		return literal
 	}
-	if said := strings.Join(got.said, "\n"); !strings.Contains(said, nowhere) && !strings.Contains(said, unlisted) {
-		return verdict{wrong, "no notice says that " + nowhere + ": " + literal.why}
+	if !strings.Contains(strings.Join(got.said, "\n"), says) {
+		return verdict{wrong, "no notice says that " + says + ": " + literal.why}
 	}
 	return verdict{unknown, ""}
 }
