@@ -176,7 +176,9 @@ func refuses(err error) bool {
 		return false
 	}
 	switch execute.Class(server.Code) {
-	case "08", "40", "53", "57", "58": // 40: of two that wait for each other, or for a standby's replay, one is ended
+	case "08", "40", "53", "57", "58", "XX":
+		// 40: of two that wait for each other, or for a standby's replay, one is ended. XX: a partition that was found
+		// is dropped before it is opened.
 		return false
 	}
 	return true
