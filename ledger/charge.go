@@ -95,6 +95,10 @@ func checkRequest(r Request) error {
 	return nil
 }
 
+// MaxNamed and MaxDescribed are how many bytes the kind, name and table of an item may have together, and its
+// description.
+const MaxNamed, MaxDescribed = 1 << 12, 1 << 24
+
 // sound checks an item before it is charged.
 func (it *Item) sound() error {
 	if negative(it.Cost) || free(it.Cost) {
@@ -109,7 +113,7 @@ func (it *Item) sound() error {
 	if err := errors.Join(it.Ladder.sound(it), it.soundLevels()); err != nil {
 		return err
 	}
-	if len(it.Kind)+len(it.Name)+len(it.Table) > 1<<12 || len(it.Described) > 1<<24 {
+	if len(it.Kind)+len(it.Name)+len(it.Table) > MaxNamed || len(it.Described) > MaxDescribed {
 		return errors.New("ledger: item too long")
 	}
 	return nil

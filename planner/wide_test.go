@@ -146,9 +146,6 @@ var wideDraws = flag.Int("wide-draws", 25, "how many statements over columns of 
 // mostWide are the steps that planning any of them takes at most, a third of what a statement may take.
 const mostWide = 33_000_000
 
-// mostDescribed are the bytes that the ledger keeps of any of their measures at most.
-const mostDescribed = plans.MaxDescribed
-
 // TestWideColumns: over 10^3 to 10^7 cells planning takes a bounded number of steps, which are counted and not
 // measured; so are the bytes that the ledger keeps of it, of which too many would be refused as it
 // is charged; and what is planned for values that are not released yet is planned for those that are: it is not refused
@@ -177,7 +174,7 @@ func TestWideColumns(t *testing.T) {
 		}
 		for _, part := range parts {
 			for _, m := range part.Measures {
-				if described = max(described, len(m.Described)); len(m.Described) > mostDescribed {
+				if described = max(described, len(m.Described)); len(m.Described) > plans.MaxDescribed {
 					t.Errorf("%d cells: the ledger keeps %d bytes of %s", cells, len(m.Described), sql)
 				}
 			}

@@ -173,8 +173,8 @@ func (c TabulatedColumn) Of(i int) policy.Value {
 	}
 }
 
-// Widened is the table whose rows those of t are, one each, with further columns that follow from each row alone; nil:
-// they are others.
+// Widened returns the table whose rows those of t are, one each, with further columns that follow from each row alone,
+// or nil if they are others.
 func Widened(t *policy.Table) *policy.Table {
 	switch t.Derived.(type) {
 	case *Computed, *Tabulated, *Tested:

@@ -338,9 +338,9 @@ func (a *Answerer) plan(ctx context.Context, x *execution, stmt parse.Statement,
 	return p, nil
 }
 
-// quickly is the plan of a statement that is read in microseconds from what is held already, asked before or not; nil:
-// it takes a slot of its user's to plan it, or to read it. What it takes is bounded by the template: one row, of one
-// sum of the cells of one release.
+// quickly returns the plan of a statement that is read in microseconds from what is held already, asked before or not,
+// or nil if it takes a slot of its user's to plan it, or to read it. What it takes is bounded by the template: one row,
+// of one sum of the cells of one release.
 func (a *Answerer) quickly(l *lookup) *plans.Plan {
 	if l.template == nil {
 		return nil

@@ -28,6 +28,12 @@ type releases struct {
 	log      *slog.Logger
 }
 
+// A measure that is not too long (plans.Measure.IsTooLong) is an item that the ledger takes: before its meaning, its
+// description (plans.Measure.Describe) has two bytes, and its kind and name with their lengths. Else one of these is
+// negative, which does not compile.
+const _ = uint(ledger.MaxNamed-plans.MaxNamed) +
+	uint(ledger.MaxDescribed-plans.MaxDescribed-plans.MaxNamed-8)
+
 // Item is a measure as the ledger is asked for it.
 func Item(m *plans.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name,

@@ -190,12 +190,13 @@ func largest(notice *regexp.Regexp, said []string) (found string) {
 // than the notice says, and with some DISTINCT aggregates of the values that more rows have than the notice says, which
 // does not say of which it speaks: all of them first. It is empty if no notice says anything of these.
 func (s *statement) clearOf(said []string) (list []*statement) {
-	if largest(width, said) == "" && largest(rarely, said) == "" || s.text != "" {
+	few := largest(rarely, said) != ""
+	if largest(width, said) == "" && !few || s.text != "" {
 		return nil
 	}
 	distinct := 0
 	for _, o := range s.outs {
-		if o.values != "" {
+		if few && o.values != "" {
 			distinct++
 		}
 	}
