@@ -20,9 +20,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// CheckViews checks the SELECTs in a policy that are in the place of sources. Its error is policy.Problems.
-func CheckViews(p *policy.Policy) error {
-	var problems policy.Problems
+// viewProblems are those of the SELECTs in a policy that are in the place of sources.
+func viewProblems(p *policy.Policy) (problems policy.Problems) {
 	readers := map[string]*policy.Table{}
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {
@@ -34,9 +33,6 @@ func CheckViews(p *policy.Policy) error {
 				}
 			}
 		}
-	}
-	if len(problems) == 0 {
-		return nil
 	}
 	return problems
 }

@@ -55,7 +55,7 @@ func TestCheckViews(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", s.table, err)
 		}
-		switch err = CheckViews(p); {
+		switch err = CheckSQL(p); {
 		case s.want == "" && err != nil:
 			t.Errorf("%s\n%v", s.table, err)
 		case s.want != "" && err == nil:

@@ -114,6 +114,11 @@ func column(t *Table, f *columnT, at place) *Column {
 		at.name("outside").problem("outside is given, but a boolean has no values outside false and true")
 		return col
 	}
+	if f.Domain.KeysOf != "" || f.Domain.Where != "" {
+		listColumn(col, f, at)
+		hide(col, f, at)
+		return col
+	}
 	col.Domain = domain(col, &f.Domain, at)
 	if col.Domain != nil && !col.Domain.Ordered() && f.Offgrid != "" {
 		at.name("offgrid").problem("offgrid is for ordered columns")
@@ -162,7 +167,7 @@ func hide(col *Column, f *columnT, at place) {
 func (e extremesT) asked() bool { return e != "" && e != "false" }
 
 func (f *domainT) empty() bool {
-	return !f.private && !f.any && f.Values == nil && f.Min == "" && f.Max == "" && f.Below == "" && f.Step == ""
+	return !f.private && !f.any && f.KeysOf == "" && f.Where == "" && f.Values == nil && f.Min == "" && f.Max == "" && f.Below == "" && f.Step == ""
 }
 
 // domain reads a private column's domain; nil after a problem.
@@ -176,8 +181,11 @@ func domain(col *Column, f *domainT, at place) *Domain {
 	if col.Type.Textual() || col.Type == UUID || col.Type == Bool {
 		return enumerated(col, f, rules, at)
 	}
+	if f.Values != nil && col.Type.Integer() {
+		return enumerated(col, f, rules, at)
+	}
 	if f.Values != nil {
-		here.key("values").problem("values are for text, varchar and uuid columns; %s takes min, max and step", col.Type)
+		here.key("values").problem("values are for columns of text, whole numbers and uuids; %s takes min, max and step", col.Type)
 		return nil
 	}
 	least, ok1 := bound(col.Type, f.Min, here, "min")
@@ -338,6 +346,9 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 		case col == nil:
 			at.item(i).problem("columns: table %s has no column %.63q", t.Name, name)
 			return
+		case col.List != nil && col.Private: // checked once it is read
+			r.Columns, r.Widths = append(r.Columns, col), append(r.Widths, 1)
+			continue
 		case col.Private:
 			at.item(i).problem("columns: the domain of %s is private: dpproxy bounds finds its ends, and a release needs them", name)
 			return

@@ -22,7 +22,7 @@ const (
 
 func (c *checker) dataset(f *datasetT, at place) {
 	at = at.within("dataset", f.ID)
-	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, Neighbors: privacy.AddRemove, Accountant: privacy.Pure, groups: c.policy.membership()}
+	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, Neighbors: privacy.AddRemove, Accountant: privacy.Pure, groups: c.policy.membership(), lists: c.lists}
 	if c.policy.Dataset(f.ID) != nil {
 		at.key("id").problem("id is given twice")
 	}
@@ -58,6 +58,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 	for i := range f.Tables {
 		c.table(d, &f.Tables[i], at.key("tables").item(i))
 	}
+	resolveLists(d, f, at.key("tables"))
 	unitPaths(d, f, at.key("tables"))
 	c.onePath(d)
 	for i, t := range d.Tables {

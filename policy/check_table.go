@@ -375,7 +375,7 @@ func basic(r *Release, f *releaseT, at place) {
 }
 
 // A SELECT may be in the place of a source. What it means is for package planner, which knows the grammar
-// (planner.CheckViews); here is checked what may be beside it.
+// (planner.CheckSQL); here is checked what may be beside it.
 
 // isSelect tells a source that is a query from one that names a table.
 func isSelect(text string) bool {

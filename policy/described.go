@@ -354,6 +354,8 @@ func (c *Column) Words() string { return c.words() }
 func (c *Column) words() string {
 	parts := []string{c.Type.Format(c.Typmod)}
 	switch {
+	case c.Private && c.List != nil:
+		parts = append(parts, "the keys of "+c.List.Of.Name+"."+c.List.Key.Name+", which were not read")
 	case c.Private:
 		parts = append(parts, "its bounds are not known yet, and nothing is answered over it")
 	case c.Any:

@@ -84,13 +84,11 @@ func (d *Domain) Cell(v Value) (int, bool) {
 
 // enumerated is Cell for declared values.
 func (d *Domain) enumerated(v Value) (int, bool) {
-	text, ok := v.(string)
-	if b, isBool := v.(bool); isBool {
-		text, ok = strconv.FormatBool(b), true
-	}
-	if !ok || (d.Type == Bool) != (v == true || v == false) {
+	_, isBool := v.(bool)
+	if _, isWhole := v.(int64); isWhole != d.Type.Integer() || isBool != (d.Type == Bool) {
 		return -1, false
 	}
+	text := textOf(v)
 	cell, found := d.index[text]
 	if d.index == nil {
 		cell = slices.Index(d.Values, text)
@@ -114,6 +112,8 @@ func (d *Domain) Low(cell int) Value {
 		return OtherValue
 	case d.Type == Bool:
 		return d.Values[cell] == "true"
+	case d.Type.Integer() && !d.Ordered():
+		return number(d.Values[cell])
 	case !d.Ordered():
 		return d.Values[cell]
 	case d.Ladder != nil:
@@ -243,6 +243,9 @@ func (d *Domain) WithNull() *Domain {
 	return &same
 }
 
+// Listed reports whether it is a column of whole numbers whose domain is a list of values.
+func (c *Column) Listed() bool { return c.Type.Integer() && c.Domain != nil && !c.Domain.Ordered() }
+
 // HiddenCell is the cell that no row of a GROUP BY shows by itself, −1: there is none.
 func (c *Column) HiddenCell() int {
 	switch {
@@ -290,10 +293,10 @@ const OtherValue = "other"
 // Cells are numbered 0 … Size()−1: first the declared values or steps in order, then, where the rules make them
 // reachable, one cell for the text value 'other' (unless 'other' is itself declared) and one cell for NULL, last.
 // An ordered column has no spare value, so under `outside: other` its outside values are NULL and share that cell
-// (docs/adr/0004); so do those of an enumerated uuid column. A domain is made by Enumerate or Steps.
+// (docs/adr/0004); so do those of an enumerated column of whole numbers or uuids. A domain is made by Enumerate or Steps.
 type Domain struct {
 	Type    Type
-	Values  []string // enumerated text, uuid and boolean domains: the values, in order ("false", "true" for boolean)
+	Values  []string // enumerated domains: the values as text, in order ("false", "true" for boolean; numbers by size)
 	Min     Value    // ordered domains: the least value (Int8-ish int64, Numeric, float64, Date, Timestamp, Timestamptz)
 	Max     Value    // ordered domains: the largest value, inclusive
 	Below   Value    // ordered domains that are declared so: the least value beyond Max, for people; nil means Max is declared

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -14,8 +16,8 @@ type Rules struct {
 	Outside OutsideRule
 }
 
-// Enumerate makes the domain of the declared values of a boolean, text, varchar or uuid column. A boolean column's
-// values are false and true, whatever is given.
+// Enumerate makes the domain of the declared values of a boolean, text, varchar or uuid column, or of one of whole
+// numbers, whose values are put in order. A boolean column's values are false and true, whatever is given.
 func Enumerate(t Type, values []string, rules Rules) (*Domain, error) {
 	if err := rules.check(); err != nil {
 		return nil, err
@@ -23,8 +25,8 @@ func Enumerate(t Type, values []string, rules Rules) (*Domain, error) {
 	switch {
 	case t == Bool:
 		values = []string{"false", "true"}
-	case !t.Textual() && t != UUID:
-		return nil, fmt.Errorf("values are for text, varchar, uuid and boolean columns; a column of %s takes min, max and step", t)
+	case !t.Textual() && t != UUID && !t.Integer():
+		return nil, fmt.Errorf("values are for columns of text, whole numbers, uuids and booleans; a column of %s takes min, max and step", t)
 	case rules.Outside == OutsideClamp:
 		return nil, fmt.Errorf("outside is clamp, which needs an ordered column")
 	case len(values) == 0:
@@ -36,17 +38,43 @@ func Enumerate(t Type, values []string, rules Rules) (*Domain, error) {
 		if err != nil {
 			return nil, fmt.Errorf("value %w", err)
 		}
-		if t != Bool {
-			text = v.(string)
-		}
+		text = textOf(v)
 		if _, twice := d.index[text]; twice {
 			return nil, fmt.Errorf("value %.40q occurs twice", text)
 		}
 		d.index[text] = len(d.Values)
 		d.Values = append(d.Values, text)
 	}
+	if t.Integer() {
+		slices.SortFunc(d.Values, byNumber)
+		for i, text := range d.Values {
+			d.index[text] = i
+		}
+	}
 	return d.spare(rules)
 }
+
+// textOf is a value of an enumerated domain as Domain.Values has it, "" for a value of another kind.
+func textOf(v Value) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	}
+	return ""
+}
+
+// number is the whole number that textOf has written.
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// byNumber orders what textOf has written of whole numbers.
+func byNumber(a, b string) int { return cmp.Compare(number(a), number(b)) }
 
 // Steps makes the domain of an ordered column, from min to max, both inclusive, in cells of step. Typmod is the
 // column's; values of a numeric(p,s) column come in units of 10^−s.

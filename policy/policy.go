@@ -25,8 +25,10 @@ type Policy struct {
 	Owners   []string // users who see everybody's account in the console
 	Datasets []*Dataset
 
-	views map[string]*Policy // by the levels of a user in each dataset; see For
-	whole *Policy            // of one of these: what it is a view of; nil means it is none
+	text  []byte              // of the file
+	lists map[string][]string // the values of lists that were read, by their names
+	views map[string]*Policy  // by the levels of a user in each dataset; see For
+	whole *Policy             // of one of these: what it is a view of; nil means it is none
 }
 
 // Server says where the proxy listens.
@@ -183,8 +185,9 @@ type Dataset struct {
 	Levels      []TrustLevel      // most trusted first; the whole is not among them
 	Level       *TrustLevel       // of those for whom the policy is written; nil means the whole. See For
 	Defaults    Defaults
-	Threshold   bool // large_products: threshold
-	finds       bool // some question may find keys
+	Threshold   bool                // large_products: threshold
+	finds       bool                // some question may find keys
+	lists       map[string][]string // the values of lists that were read, by their names
 	Buying      Buying
 	Tables      []*Table
 

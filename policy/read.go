@@ -37,7 +37,7 @@ func ReadForLedger(path string) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(data, path, true)
+	return parse(data, path, true, nil)
 }
 
 // load reads a file to one byte more than Parse takes. Where somebody wrote meanwhile that is an error: the first half
@@ -72,9 +72,9 @@ func loadFrom(f *os.File) ([]byte, error) {
 
 // Parse checks the text of a policy file. Relative paths in it are relative to path's directory; ${NAME} comes from the
 // environment. Nothing but the environment is read.
-func Parse(data []byte, path string) (*Policy, error) { return parse(data, path, false) }
+func Parse(data []byte, path string) (*Policy, error) { return parse(data, path, false, nil) }
 
-func parse(data []byte, path string, ledgerAlone bool) (*Policy, error) {
+func parse(data []byte, path string, ledgerAlone bool, lists map[string][]string) (*Policy, error) {
 	found := &findings{path: path}
 	if len(data) > maxFile {
 		found.add(nil, fmt.Sprintf("file has more than %d bytes", maxFile))
@@ -98,7 +98,7 @@ func parse(data []byte, path string, ledgerAlone bool) (*Policy, error) {
 		return nil, err
 	}
 	read := func(of map[string]string) *Policy {
-		c := &checker{directory: directory, policy: &Policy{Path: path, Digest: sha256.Sum256(data)}, relations: map[string]*Table{}, levels: of, ledgerAlone: ledgerAlone}
+		c := &checker{directory: directory, policy: &Policy{Path: path, Digest: sha256.Sum256(data), text: data, lists: lists}, lists: lists, relations: map[string]*Table{}, levels: of, ledgerAlone: ledgerAlone}
 		c.file(&file, place{node: root, found: found})
 		return c.policy
 	}
@@ -186,9 +186,10 @@ func (c *releaseColumnT) UnmarshalYAML(n *yaml.Node) error {
 type checker struct {
 	directory string
 	policy    *Policy
-	relations map[string]*Table // by base relation, the first table over it
-	twice     []twiceListed     // each further table over a relation of its dataset
-	levels    map[string]string // by dataset, the level of those for whom the policy is read; none means the whole
+	relations map[string]*Table   // by base relation, the first table over it
+	twice     []twiceListed       // each further table over a relation of its dataset
+	lists     map[string][]string // the values of lists that were read; see Policy.WithLists
+	levels    map[string]string   // by dataset, the level of those for whom the policy is read; none means the whole
 
 	ledgerAlone bool // the database and the sandbox will not be opened: see ReadForLedger
 }

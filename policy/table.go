@@ -85,10 +85,11 @@ type Column struct {
 	Product []*Column // of an open column made by WithProduct: those whose combinations are its values
 	Extreme bool      // extremes: true: min and max are answered as quantiles
 	Ends    bool      // extremes: declared: min and max are the ends of the domain
-	Private bool      // domain: private: its bounds are not known yet, Domain is a ladder of its type, and no question is answered over it
+	Private bool      // domain: private: its bounds are not known yet, Domain is a ladder of its type, and no question is answered over it; nor is one of a List that was not read
 	Hide    bool      // other: hide: GROUP BY has no row for the values outside the domain
 	Join    bool      // one of Table.Keys: rows may be joined by it, and nothing else
 	Unit    bool      // of Keys: it names the row's unit
+	List    *List     // domain: {keys_of: …}: where its values are read; nil means the policy says them
 	Open    *Column   // keys: discover, or domain: any: the policy's own column, or the statement's own of a text; of its values a statement knows some (docs/adr/0018)
 	Any     bool      // of an open column: domain: any, of which no value is ever found (docs/adr/0145)
 	Reading Reading   // of a column made by With: what it says of the text of Beside; nil means it is no such column

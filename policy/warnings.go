@@ -368,7 +368,7 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	}
 	var unbounded []string
 	for _, c := range t.Columns {
-		if c.Private {
+		if c.Private && c.List == nil {
 			unbounded = append(unbounded, c.Name)
 		}
 	}

@@ -167,6 +167,9 @@ func (w *columns) normalisedEnum(c *policy.Column) string {
 	}
 	if lookedUp(c) {
 		found := w.operate(w.found(c)+".i", "-", w.literal("1", "int8"))
+		if d.Other < 0 {
+			return found
+		}
 		return "COALESCE(" + found + ", CASE WHEN " + raw + " IS NOT NULL THEN " + w.whole(int64(d.Other)) + " END)"
 	}
 	declared := w.operate(dialect.Fill(w.dialect.Position, strings.Join(w.values(c, d.Values), ", "), raw), "-", "1")

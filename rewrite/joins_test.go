@@ -78,7 +78,7 @@ func parsedFor(t testing.TB, text string, d dialect.Dialect) *policy.Policy {
 	}
 	p, err := policy.Parse([]byte(text), "policy.yaml")
 	if err == nil {
-		err = planner.CheckViews(p)
+		err = planner.CheckSQL(p)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -282,12 +282,13 @@ func (w *writer) discovery(m *plans.Measure) string {
 		v.base(false, 0) + " AS b) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
 }
 
-// fewValues is the number of values of an open column that are compared one by one with each row's; more are looked up.
+// fewValues is the number of values of an open column, or of one of whole numbers, that are compared one by one with
+// each row's; more are looked up.
 const fewValues = 16
 
 // lookedUp reports whether the cells of a column are found by a join with its values.
 func lookedUp(c *policy.Column) bool {
-	return c.Open != nil && len(c.Domain.Values) > fewValues
+	return len(c.Domain.Values) > fewValues && (c.Open != nil || c.Type.Integer())
 }
 
 // found is the alias of a column's values.
@@ -298,10 +299,7 @@ func (w *columns) found(c *policy.Column) string {
 // foundValues are the values of a column, v, each with its place, i, joined to the rows that have them. No value is
 // there twice, so each row stays one row.
 func (w *columns) foundValues(c *policy.Column) string {
-	values := make([]string, len(c.Domain.Values))
-	for i, v := range c.Domain.Values {
-		values[i] = w.text(v, "text")
-	}
+	values := w.values(c, c.Domain.Values)
 	rows := dialect.Fill(w.dialect.Numbered, strings.Join(values, ", "), w.found(c), strconv.Itoa(len(values)+1))
 	return rows + " ON " + w.operate(w.raw(c), "=", w.found(c)+".v")
 }

@@ -56,7 +56,7 @@ func (w *composed) combinations(m *plans.Measure) uint64 {
 // storedValues is how many different values a column is expected to hold; 0 means many.
 func storedValues(c *policy.Column) uint64 {
 	switch d := c.Domain; {
-	case d == nil || c.Open != nil:
+	case d == nil || c.Open != nil || lookedUp(c):
 		return 0
 	case !d.Ordered():
 		return uint64(len(d.Values)) + 2
@@ -405,7 +405,14 @@ func (w *composed) values(c *policy.Column, list []string) []string {
 	}
 	values := make([]string, len(list))
 	for i, v := range list {
-		values[i] = w.text(v, kind)
+		switch {
+		case !c.Type.Integer():
+			values[i] = w.text(v, kind)
+		case strings.HasPrefix(v, "-"):
+			values[i] = w.literal(v, "int8")
+		default:
+			values[i] = w.digits(v) // of thousands each byte counts
+		}
 	}
 	return values
 }

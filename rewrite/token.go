@@ -55,6 +55,15 @@ func (w *composed) literal(s, kind string) string {
 	return dialect.Fill(w.dialect.Literal, s, w.dialect.Type(kind))
 }
 
+// digits writes a whole number that is not below 0, of the type that the engine gives it.
+func (w *composed) digits(s string) string {
+	if strings.Trim(s, "0123456789") != "" {
+		w.fail("a constant that is no whole number")
+		return "NULL"
+	}
+	return s
+}
+
 // whole writes an integer constant.
 func (w *composed) whole(n int64) string { return w.literal(strconv.FormatInt(n, 10), "int8") }
 

@@ -108,8 +108,13 @@ const (
 // old policy, here or by another proxy: so where the sandbox does not take the new one, because its server is away, it
 // is given again until it does.
 func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error) {
+	s.adopts.Lock()
+	defer s.adopts.Unlock()
 	old := s.current.Load()
-	if consented, _ := s.Ledger.Policy(); p.Digest == old.Digest && p.Digest == consented {
+	if p, err = ReadLists(waits, s.Backend, p); err != nil {
+		return err
+	}
+	if consented, _ := s.Ledger.Policy(); p.Digest == old.Digest && p.Digest == consented && p.SameLists(old) {
 		return nil
 	}
 	if err := s.Ledger.Sound(ctx); err != nil { // before anything is copied for it
@@ -118,7 +123,7 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 	if !sameHouse(old, p) {
 		return errors.New("a change of listen, console, tls, spans, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
 	}
-	if err := planner.CheckViews(p); err != nil {
+	if err := planner.CheckSQL(p); err != nil {
 		return err
 	}
 	if err := inspect(ctx, s.Backend, p, s.log); err != nil {
@@ -182,7 +187,11 @@ func (s *Service) refresh(ctx context.Context) {
 					continue
 				}
 				copied[d.ID] = now
-				if err := s.loadPublic(ctx, d); err != nil {
+				err := s.loadPublic(ctx, d)
+				if err == nil { // the keys that are domains may be others now
+					err = s.adopt(ctx, ctx, s.current.Load())
+				}
+				if err != nil {
 					s.log.Error("public tables not refreshed; the earlier copies stay", "dataset", d.ID, "error", err)
 				}
 			}

@@ -204,7 +204,7 @@ func (s *Service) propose(text []byte) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, planner.CheckViews(p)
+	return p, planner.CheckSQL(p)
 }
 
 // parserArgument makes this program parse the deepest text that the limits admit and exit.

@@ -47,6 +47,7 @@ type Service struct {
 	alarms  *alarms
 	current atomic.Pointer[policy.Policy]
 	since   atomic.Int64 // when it came into force, in nanoseconds since 1970
+	adopts  sync.Mutex   // held while a policy is put in force
 	shows   sync.Mutex   // held by whoever changes what the sandbox and plans know of public tables
 	looks   sync.Map     // gates of health, by part
 
@@ -88,6 +89,11 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	s.Backend = database
+	if p, err = ReadLists(ctx, s.Backend, p); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.putInForce(p)
 	if err := inspect(ctx, s.Backend, p, log); err != nil {
 		s.Close()
 		return nil, err
@@ -352,7 +358,29 @@ func readPolicy(path string, read func(string) (*policy.Policy, error)) (*policy
 	if err != nil {
 		return nil, err
 	}
-	return p, planner.CheckViews(p)
+	return p, planner.CheckSQL(p)
+}
+
+// ReadLists reads a policy again with the keys of public tables that are domains of its columns, as the database has
+// them. A table of which nothing but keys is needed is copied without its other columns.
+func ReadLists(ctx context.Context, b backend.Backend, p *policy.Policy) (*policy.Policy, error) {
+	values := map[string][]string{}
+	for _, l := range p.Lists() {
+		narrow := *l.Of
+		narrow.Columns = slices.DeleteFunc(slices.Clone(l.Of.Columns), func(c *policy.Column) bool {
+			return l.Where == "" && c != l.Key
+		})
+		own := *l
+		own.Of = &narrow
+		rows, err := b.ReadPublic(ctx, &narrow)
+		if err != nil {
+			return nil, fmt.Errorf("public table %s: %w", l.Of.Name, err)
+		}
+		if values[l.Name()], err = planner.ListValues(&own, rows.Value()); err != nil {
+			return nil, err
+		}
+	}
+	return p.WithLists(values)
 }
 
 // LedgerOptions are those that the policy says.

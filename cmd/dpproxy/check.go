@@ -49,6 +49,9 @@ func check(cmd *cobra.Command, path string) error {
 		return exitCode{3, fmt.Errorf("database: %w", err)}
 	}
 	defer b.Close()
+	if p, err = service.ReadLists(cmd.Context(), b, p); err != nil {
+		return exitCode{3, err}
+	}
 	fatal, slow := 0, []string{}
 	for _, d := range p.Datasets {
 		findings, err := b.Inspect(cmd.Context(), p, d)

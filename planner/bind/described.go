@@ -2,6 +2,7 @@ package bind
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -201,6 +202,40 @@ func ViewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 		return nil, viewStatement.At(-1)
 	}
 	return sel, refusal
+}
+
+// PublicCondition reads a condition over one public table, of a policy, and returns what says whether it is true for a
+// row of it. An empty text is true for all.
+func PublicCondition(t *policy.Table, text string) (func([]policy.Value) (bool, *refuse.Refusal), *refuse.Refusal) {
+	if text == "" {
+		return func([]policy.Value) (bool, *refuse.Refusal) { return true, nil }, nil
+	}
+	sel, refusal := parse.OneSelect("SELECT " + text)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if sel == nil || len(sel.TargetList) != 1 || sel.FromClause != nil || sel.WhereClause != nil {
+		return nil, viewStatement.At(-1)
+	}
+	b := NewBinder(reuse.Context{Dataset: t.Dataset, Settings: plans.Settings{Zone: time.UTC}}, &semantics.Parameters{})
+	column := func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+		for i, c := range t.Columns {
+			if c.Name == fields[len(fields)-1] && (len(fields) == 1 || len(fields) == 2 && fields[0] == t.Name) {
+				typ, typmod := c.Shown()
+				return semantics.ColumnExpr(i, typ, typmod, pos), nil
+			}
+		}
+		return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
+	}
+	translator := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: column, Place: "where"}
+	e, refusal := translator.Condition(sel.TargetList[0].GetResTarget().GetVal(), "where")
+	if refusal != nil {
+		return nil, refusal
+	}
+	return func(row []policy.Value) (bool, *refuse.Refusal) {
+		v, refusal := e.Value(row)
+		return v == true, refusal
+	}, nil
 }
 
 // noPublicRows replaces public tables before they are copied.

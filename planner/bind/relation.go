@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -240,6 +241,9 @@ func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refus
 		return keyOnly.At(pos, name, r.Table.Dataset.Unit.Name)
 	}
 	for _, t := range r.Table.Base() {
+		if c := t.Column(name); c != nil && c.Private && c.List != nil && r.inSight(t, fields) {
+			return lookup.NotCopied.At(pos, c.List.Of.Name)
+		}
 		if c := t.Column(name); c != nil && c.Private && r.inSight(t, fields) {
 			return noBounds.At(pos, name, t.Name)
 		}

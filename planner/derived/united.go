@@ -189,7 +189,7 @@ func (u *United) column(i int, typ policy.Type) *policy.Column {
 	}
 	c.Hide = c.Hide && !first
 	c.Nulls = rules.Nulls
-	if typ == policy.Bool || typ.Textual() || typ == policy.UUID {
+	if typ == policy.Bool || typ.Textual() || typ == policy.UUID || u.listed(i) {
 		c.Domain = u.values(i, typ, rules)
 	} else {
 		c.Domain = u.span(i, typ, rules)
@@ -203,16 +203,26 @@ func (u *United) column(i int, typ policy.Type) *policy.Column {
 	return c
 }
 
-// values is the domain of all values of the branches.
+// listed reports whether a branch shows a column whose values are a list.
+func (u *United) listed(i int) bool {
+	return slices.ContainsFunc(u.Branches, func(b UnitedBranch) bool {
+		return b.Values[i].Column != nil && b.Values[i].Column.Listed()
+	})
+}
+
+// values is the domain of all values of the branches; nil where one has values that no list holds.
 func (u *United) values(i int, typ policy.Type, rules policy.Rules) *policy.Domain {
 	var all []string
 	for _, b := range u.Branches {
 		v := b.Values[i]
 		list := []string{}
-		if v.Column != nil {
+		switch {
+		case v.Column != nil && v.Column.Domain.Ordered():
+			return nil
+		case v.Column != nil:
 			list = v.Column.Domain.Values
-		} else if text, ok := v.Constant.(string); ok {
-			list = []string{text}
+		case v.Constant != nil:
+			list = []string{policy.FormatValue(typ, v.Constant)}
 		}
 		for _, text := range list {
 			if !slices.Contains(all, text) {
@@ -235,12 +245,7 @@ func (v UnitedValue) CellIn(d *policy.Domain, cell int) int {
 	text, known := "", false
 	switch {
 	case v.Column == nil:
-		switch c := v.Constant.(type) {
-		case string:
-			text, known = c, true
-		case bool:
-			text, known = fmt.Sprint(c), true
-		}
+		text, known = policy.FormatValue(d.Type, v.Constant), v.Constant != nil
 	case cell < v.Column.Domain.Regular:
 		text, known = v.Column.Domain.Values[cell], true
 	case cell == v.Column.Domain.Other:

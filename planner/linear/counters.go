@@ -66,7 +66,7 @@ func (v *Argument) Added() *big.Rat {
 // Place finds the grid, and notes what it rounds.
 func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, notes *semantics.Notes) *refuse.Refusal {
 	switch {
-	case !v.ByCells && v.Arg.Form == semantics.FormColumn:
+	case !v.ByCells && v.Arg.Form == semantics.FormColumn && !t.Columns[v.Arg.Cols[0]].Listed():
 		c := t.Columns[v.Arg.Cols[0]]
 		f, ok := semantics.FactorOf(c, v.Centred, v.Largest)
 		if !ok {

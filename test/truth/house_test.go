@@ -31,6 +31,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/twin"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // house is a proxy within this process, so that a fault that is planted in any package is in it. Its ledger is made
@@ -158,6 +159,9 @@ func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxU
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.backend.Close() })
+	if h.policy, err = service.ReadLists(ctx, h.backend, h.policy); err != nil {
+		t.Fatal(err)
+	}
 	h.inspect(ctx)
 	if b, ok := h.backend.(backend.Copies); ok {
 		copies, err := b.Prepare(ctx, h.policy)

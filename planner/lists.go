@@ -1,0 +1,50 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// CheckSQL checks the SQL in a policy: the SELECTs that are in the place of sources, and the conditions of domains that
+// are keys of public tables. Its error is policy.Problems.
+func CheckSQL(p *policy.Policy) error {
+	problems := viewProblems(p)
+	for _, l := range p.Lists() {
+		if _, err := ListValues(l, nil); err != nil {
+			problems = append(problems, policy.Problem{Path: p.Path, Line: l.Line, Column: l.At, Text: err.Error()})
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return problems
+}
+
+// ListValues returns the values of a list, each once, in the order of the rows of its public table, of which each has a
+// value for each column: the keys that are not NULL of the rows for which the condition is true.
+func ListValues(l *policy.List, rows [][]policy.Value) ([]string, error) {
+	holds, refusal := bind.PublicCondition(l.Of, l.Where)
+	if refusal != nil {
+		refusal = refusal.InCharacters(l.Where)
+		return nil, fmt.Errorf("column %s of table %s: where: %w", l.Column.Name, l.Column.Table.Name, refusal)
+	}
+	var values []string
+	seen := map[string]bool{}
+	for _, row := range rows {
+		for i, c := range l.Of.Columns {
+			if c != l.Key || row[i] == nil {
+				continue
+			}
+			ok, refusal := holds(row)
+			if refusal != nil {
+				return nil, fmt.Errorf("column %s of table %s: where: %w", l.Column.Name, l.Column.Table.Name, refusal)
+			}
+			if text := policy.FormatValue(c.Type, row[i]); ok && !seen[text] {
+				seen[text], values = true, append(values, text)
+			}
+		}
+	}
+	return values, nil
+}
