@@ -421,7 +421,7 @@ func (g *unitAggregates) ofColumn(name string, c *policy.Column, where []*semant
 	switch {
 	case name == "count":
 		return g.add(derived.UnitAggregate{Kind: derived.UnitDistinct, Column: c}, where, policy.Int8, pos)
-	case name == "sum" && (c.Type.Integer() || c.Type == policy.NumericType && c.Domain.Scale >= 0):
+	case name == "sum" && (c.Type.Integer() && !c.Listed() || c.Type == policy.NumericType && c.Domain.Scale >= 0):
 		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, semantics.AggregateType(name, c.Type), pos)
 	case name == "min" && c.Domain.Ordered():
 		return g.add(derived.UnitAggregate{Kind: derived.UnitMin, Column: c}, where, c.Type, pos)
