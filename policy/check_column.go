@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -388,13 +389,13 @@ const MaxKeyLength = 128
 // MaxKeys is the number of keys of an open column that a statement works with.
 const MaxKeys = 1 << 14
 
-// openColumn reads a column of `keys: discover`: text whose values nobody declared.
+// openColumn reads a column of `keys: discover`: texts or whole numbers of which nobody declared the values.
 func openColumn(col *Column, f *columnT, at place) {
 	at.unwanted("%s is given, but the values of this column are to be discovered",
 		map[string]bool{"domain": !f.Domain.empty(), "outside": f.Outside != "", "offgrid": f.Offgrid != ""})
 	switch {
-	case !col.Type.Textual():
-		at.key("keys").problem("keys: discover is for text and varchar columns")
+	case !col.Type.Textual() && !col.Type.Integer():
+		at.key("keys").problem("keys: discover is for columns of text, varchar and whole numbers")
 		return
 	case col.Table.Public:
 		at.key("keys").problem("keys: discover is for private tables")
@@ -427,13 +428,22 @@ func anyColumn(col *Column, f *columnT, at place) {
 	col.Domain = openDomain(col, nil)
 }
 
-// openDomain is a domain of some values of an open column: any other is 'other'.
+// openDomain is a domain of some values of an open column: any other is 'other', or, among whole numbers, one that is
+// none of the values.
 func openDomain(c *Column, values []string) *Domain {
-	d := &Domain{Type: c.Type, Scale: -1, Regular: len(values), Other: -1, Null: -1, Values: values, index: make(map[string]int, len(values))}
+	d := &Domain{Type: c.Type, Scale: -1, Regular: len(values), Other: len(values), Null: -1, Values: values, index: make(map[string]int, len(values))}
 	for i, v := range values {
 		d.index[v] = i
 	}
-	d, _ = d.spare(Rules{Nulls: c.Nulls, Outside: OutsideOther}) // too many cells is what MaxKeys excludes
+	if declared, ok := d.index[OtherValue]; ok {
+		d.Other = declared
+	}
+	for _, taken := d.index[strconv.FormatInt(d.none, 10)]; taken; _, taken = d.index[strconv.FormatInt(d.none, 10)] {
+		d.none++
+	}
+	if c.Nulls == NullCell {
+		d.Null = max(d.Regular, d.Other+1)
+	}
 	return d
 }
 

@@ -108,6 +108,8 @@ func (d *Domain) Low(cell int) Value {
 	switch {
 	case cell < 0 || cell >= d.Size() || cell == d.Null:
 		return nil
+	case cell >= d.Regular && d.Type.Integer():
+		return d.none
 	case cell >= d.Regular:
 		return OtherValue
 	case d.Type == Bool:
@@ -307,6 +309,7 @@ type Domain struct {
 	Null    int      // cell of NULL, or −1
 	Ladder  *Ladder  // ordered domains without a step, of columns whose bounds are not known yet: their cells; nil means Step makes them
 
+	none     int64          // of an open column of whole numbers: one that is none of Values, which stands for all others
 	index    map[string]int // Values by text; nil in a Domain written by hand
 	prepared *decimals      // of numeric and floating domains; nil in a Domain written by hand
 }

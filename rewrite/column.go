@@ -38,6 +38,9 @@ func (w *columns) raw(c *policy.Column) string {
 	if c.Enum {
 		readText = w.dialect.ReadEnum
 	}
+	if c.Open != nil && c.Type.Integer() {
+		column, readText = w.cast(column, "text"), w.dialect.ReadText
+	}
 	if c.Open != nil {
 		return w.call("left", dialect.Fill(readText, column), strconv.Itoa(c.Longest()))
 	}

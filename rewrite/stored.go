@@ -406,7 +406,7 @@ func (w *composed) values(c *policy.Column, list []string) []string {
 	values := make([]string, len(list))
 	for i, v := range list {
 		switch {
-		case !c.Type.Integer():
+		case !c.Type.Integer() || c.Open != nil: // a found key is a text
 			values[i] = w.text(v, kind)
 		case strings.HasPrefix(v, "-"):
 			values[i] = w.literal(v, "int8")

@@ -92,7 +92,10 @@ func (o *Keys) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
 	}
 	f := &Finding{order: map[string]int{}, Measure: m, holding: reuse.Holding{Spec: m.Finding.Spec(standIns)}}
 	for i := range standIns {
-		text := c.Name + " " + predicate.Text(int64(i+1))
+		text := predicate.Text(int64(i + 1))
+		if c.Type.Textual() {
+			text = c.Name + " " + text
+		}
 		f.Values = append(f.Values, text)
 		f.order["="+text] = i
 	}

@@ -441,12 +441,14 @@ func (b *Box) names(column, e *Expr, named *[]refuse.NamedValue) bool {
 	if err != nil || v == nil {
 		return err == nil
 	}
-	text, ok := v.(string)
 	c := b.Table.Columns[column.Cols[0]]
-	if !ok || text == policy.OtherValue || strings.ContainsRune(text, 0) {
+	text, isText := v.(string)
+	if n, isWhole := v.(int64); isWhole && c.Type.Integer() {
+		text = policy.FormatValue(c.Type, n)
+	} else if !isText || c.Type.Integer() || text == policy.OtherValue || strings.ContainsRune(text, 0) {
 		return false
 	}
-	if _, known := c.Domain.Cell(text); !known {
+	if _, known := c.Domain.Cell(v); !known {
 		*named = append(*named, refuse.NamedValue{Column: c.Open, Text: text})
 	}
 	return true

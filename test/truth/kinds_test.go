@@ -39,6 +39,7 @@ func kinds(seed uint64) *schema {
 		{name: "d", stored: "date", declared: "date", rules: "domain: {min: 2024-02-27, max: 2024-03-04}", kind: dateKind, values: []string{"'2024-02-29'", "'2024-03-01'"}},
 		{name: "yes", stored: "boolean", declared: "boolean", kind: boolKind},
 		{name: "concept_id", stored: "integer", declared: "integer", rules: "domain: {keys_of: concept.concept_id, where: \"title <> 'none'\"}", truth: "CASE WHEN concept_id IN (8507, 8532, 77) THEN concept_id END", kind: wholeKind, values: []string{"8507", "8532", "77", "0"}},
+		{name: "campaign", stored: "bigint", declared: "bigint", rules: "keys: discover", kind: keyKind},
 	}}
 	sort := &table{name: "sort", public: true, columns: []column{
 		{name: "code", stored: "varchar(8)", declared: "varchar(8)", kind: textKind, values: []string{"'ab'", "'ab '"}},
@@ -86,7 +87,7 @@ func kinds(seed uint64) *schema {
 			if d.chance(20) {
 				of = null
 			}
-			event.rows = append(event.rows, []string{strconv.Itoa(events), of, or(d.one("ab", "abc", "x")), or(d.one("ab", "ab ", "abc", "x")), tenths(0, 5, 0), tenths(-100, 100, 2), or(day("2024-02-27", d.IntN(7))), or(d.one("t", "f")), or(d.one("8507", "8532", "77", "0"))})
+			event.rows = append(event.rows, []string{strconv.Itoa(events), of, or(d.one("ab", "abc", "x")), or(d.one("ab", "ab ", "abc", "x")), tenths(0, 5, 0), tenths(-100, 100, 2), or(day("2024-02-27", d.IntN(7))), or(d.one("t", "f")), or(d.one("8507", "8532", "77", "0")), or(d.one("-5", "12", "70000000000"))})
 		}
 	}
 	concept := &table{name: "concept", public: true, keys: []string{"PRIMARY KEY (concept_id)"}, columns: []column{

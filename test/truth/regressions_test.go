@@ -57,6 +57,18 @@ var regressions = []struct {
 	// Numbers are written by templates.
 	{"shop", `SELECT to_char(priority, 'FM00'), to_char(100.0 * count(*) / sum(count(*)) OVER (), '990.0%'), to_char(sum(total), 'FM999,999,990.00') FROM orders GROUP BY 1 HAVING count(*) > 0`, "kvv", ""},
 	{"shop", `SELECT count(*) FROM orders WHERE to_number(to_char(priority, '9'), '9') > 2`, "c", ""},
+	// Whole numbers with gaps: listed, the keys of a public table, and found.
+	{"kinds", `SELECT code, count(*), sum(code), avg(code) FROM thing GROUP BY 1 HAVING count(*) > 0`, "kcvv", ""},
+	{"kinds", `SELECT count(*) FILTER (WHERE code > 8507), count(*) FILTER (WHERE code BETWEEN -7 AND 8507), count(*) FILTER (WHERE code <> 0), count(code), count(*) FILTER (WHERE code::text LIKE '85%') FROM thing`, "ccccc", ""},
+	{"kinds", `SELECT c.title, count(*) FROM event e JOIN concept c USING (concept_id) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"kinds", `SELECT count(*) FROM event WHERE concept_id IN (SELECT concept_id FROM concept WHERE title LIKE '%male')`, "c", ""},
+	{"kinds", `SELECT t.code = e.concept_id AS same, count(*) FROM event e JOIN thing t USING (thing_id) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"kinds", `SELECT x.c, count(*) FROM (SELECT code AS c FROM thing UNION ALL SELECT concept_id FROM event) AS x GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"kinds", `SELECT campaign, count(*) FROM event WHERE campaign IS NOT NULL GROUP BY 1`, "kc", ""},
+	{"kinds", `SELECT count(*) FROM event WHERE campaign = 12 OR campaign IN (-5, 99)`, "c", ""},
+	{"kinds", `SELECT campaign, yes, count(*) FROM event WHERE campaign <> 12 GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"kinds", `SELECT campaign * 2 AS double, count(*) FROM event WHERE campaign IN (12, -5) GROUP BY 1`, "kc", ""},
+	{"kinds", `SELECT thing_id IS NULL OR campaign IS NULL AS none, count(*) FROM event GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	// Arguments have names.
 	{"shop", `SELECT count(*) FROM orders WHERE placed >= timestamp '2023-06-01' - make_interval(days => 90)`, "c", ""},
 	{"shop", `SELECT count(*) FROM orders WHERE placed BETWEEN make_date(year => 2023, month => 2, day => 3) AND make_timestamp(2023, 4, 5, sec => 0, min => 0, hour => 12)`, "c", ""},
