@@ -85,16 +85,16 @@ func TestChangesForgetNothing(t *testing.T) {
 		of    any
 		known string
 	}{
-		{Policy{}, "Server Backend Sandbox Ledger Users Groups Owners Datasets; Path Digest views whole"},
+		{Policy{}, "Server Backend Sandbox Ledger Users Groups Owners Datasets; Path Digest views whole text lists"},
 		{Server{}, "Listen Admin Console TLS LDAP OIDC Timing Limits FixedWork Spans"},
 		{User{}, "Name Login Verifier Identity Disabled Admin Settings Scoped"},
 		{Group{}, "Name Members"},
-		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Tables; RenamedFrom groups Level finds whole"},
+		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Tables; RenamedFrom groups Level finds whole lists"},
 		{Unit{}, "Row Name Table Column Type"},
 		{Budget{}, "Allowance Refresh Lifetime Level"},
 		{Defaults{}, "Epsilon MaxEpsilon Confidence Freshness"},
 		{Table{}, "Name Schema Source File View Public Static ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Places Opened Listed"},
-		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment; Table Blanks Ragged Product NullKey Hidden Refers Any Reading Beside Input"},
+		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment; Table Blanks Ragged Product NullKey Hidden Refers Any Reading Beside Input List"},
 		{Release{}, "Name Kind Columns Cost Refresh Insist Widths Mechanism Updates Rows Queries; Table Epsilon Levels"},
 	} {
 		var names []string

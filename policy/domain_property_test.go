@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strconv"
 	"testing"
 	"time"
 
@@ -22,13 +23,19 @@ func anyRules(t *rapid.T) Rules {
 func anyDomain(t *rapid.T) *Domain {
 	kind := rapid.SampledFrom([]Type{Int2, Int4, Int8, NumericType, Float4, Float8, DateType, TimestampT, TimestampTZ, Text, Bool, UUID}).Draw(t, "type")
 	rules := anyRules(t)
-	if !kind.Textual() && kind != Bool && kind != UUID {
+	listed := kind.Integer() && rapid.Bool().Draw(t, "listed")
+	if !listed && !kind.Textual() && kind != Bool && kind != UUID {
 		return anySteps(t, kind, rules)
 	}
 	if rules.Outside == OutsideClamp {
 		rules.Outside = OutsideOther
 	}
 	values := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "", "other", "Ümlaut", "null"}), 1, 6, rapid.ID).Draw(t, "values")
+	if listed {
+		for i := range values {
+			values[i] = strconv.Itoa(7*i%11 - 3)
+		}
+	}
 	if kind == UUID {
 		for i := range values {
 			values[i] = fmt.Sprintf("01234567-89AB-cdef-0123-%012x", i)
@@ -236,6 +243,8 @@ func TestDomainSpareCells(t *testing.T) {
 		{Text, []string{"a"}, Rules{NullExclude, OutsideOther}, 2, 1, 1, -1},
 		{Bool, nil, Rules{NullCell, OutsideOther}, 3, 2, -1, 2},
 		{Bool, nil, Rules{NullExclude, OutsideOther}, 2, 2, -1, -1},
+		{Int4, []string{"8532", "-7", "0", "2000000001"}, Rules{NullCell, OutsideOther}, 5, 4, -1, 4},
+		{Int8, []string{"9223372036854775807", "-9223372036854775808"}, Rules{NullExclude, OutsideExclude}, 2, 2, -1, -1},
 		{UUID, []string{"01234567-89AB-CDEF-0123-456789ABCDEF"}, Rules{NullExclude, OutsideOther}, 2, 1, -1, 1},
 	} {
 		d, err := Enumerate(c.kind, c.values, c.rules)
@@ -312,8 +321,13 @@ func TestDomainLimits(t *testing.T) {
 	if _, err := Enumerate(Text, []string{"a"}, Rules{NullCell, OutsideClamp}); err == nil {
 		t.Error("clamped text passes")
 	}
-	if _, err := Enumerate(Int4, []string{"1"}, rules); err == nil {
-		t.Error("enumerated integers pass")
+	for _, list := range [][]string{{"1", "01"}, {"70000"}, {"one"}, {}} {
+		if _, err := Enumerate(Int2, list, rules); err == nil {
+			t.Errorf("%q passes as a list of smallints", list)
+		}
+	}
+	if _, err := Enumerate(NumericType, []string{"1"}, rules); err == nil {
+		t.Error("enumerated numerics pass")
 	}
 }
 

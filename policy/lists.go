@@ -66,13 +66,18 @@ const (
 // listColumn notes that a column's values are the keys of a public table; the dataset's tables may follow in the file.
 func listColumn(col *Column, f *columnT, at place) {
 	here := at.key("domain")
-	col.List = &List{Column: col, Where: f.Domain.Where, Line: here.node.Line, At: here.node.Column}
-	values, read := col.Table.Dataset.lists[col.List.Name()]
+	list := &List{Column: col, Where: f.Domain.Where, Line: here.node.Line, At: here.node.Column}
+	values, read := col.Table.Dataset.lists[list.Name()]
 	switch {
+	case col.Outside == OutsideClamp:
+		at.key("outside").problem("outside is clamp, which needs an ordered column")
+		return
 	case f.Domain.Values != nil || f.Domain.Min != "" || f.Domain.Max != "" || f.Domain.Below != "" || f.Domain.Step != "":
 		here.problem("keys_of is given, and takes the place of values, min, max, below and step")
+		return
 	case !col.Type.Integer() && !col.Type.Textual() && col.Type != UUID || col.Enum || col.Blanks > 0:
 		here.problem("keys_of is for columns of whole numbers, text, varchar and uuid; %s has no keys", col.Type.Format(col.Typmod))
+		return
 	case read:
 		col.Domain = keysDomain(col, f, values, at)
 	default:
@@ -83,6 +88,7 @@ func listColumn(col *Column, f *columnT, at place) {
 		}
 		col.Private, col.Domain = true, d
 	}
+	col.List = list
 }
 
 // keysDomain is the domain of the keys that were read. Whole numbers that are too many for a list are all from the least to

@@ -91,7 +91,7 @@ func nearby(c *policy.Column, low float64, way int) float64 {
 
 func extremes(c *policy.Column) []policy.Value {
 	d := c.Domain
-	ends := []policy.Value{d.Min, d.Max}
+	ends := []policy.Value{d.Low(0), d.High(d.Regular - 1)}
 	switch c.Type {
 	case policy.Int2:
 		return append(ends, int64(math.MinInt16), int64(math.MaxInt16), int64(6), int64(-6))

@@ -314,7 +314,7 @@ func (w *columns) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	var parts []string
 	if predicate.Contains(spans, d.Null) {
 		parts = append(parts, w.missing(c))
-		if c.Outside == policy.OutsideOther && d.Other < 0 && c.Type != policy.Bool {
+		if c.Outside == policy.OutsideOther && d.Ordered() {
 			parts = append(parts, w.declared(c, false))
 		}
 	}
@@ -363,10 +363,13 @@ func (w *columns) betweenStored(c *policy.Column, a, b int) string {
 }
 
 // oneOfStored holds for the stored values of an enumerated column in the cells: 'other' is every value that is not one
-// of the rest.
+// of the rest, and so is NULL's cell where a column has no 'other'.
 func (w *columns) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string {
-	d := c.Domain
-	others := predicate.Contains(spans, d.Other)
+	d, rest := c.Domain, c.Domain.Other
+	if rest < 0 && c.Outside == policy.OutsideOther {
+		rest = d.Null
+	}
+	others := predicate.Contains(spans, rest)
 	var list []string
 	for cell, v := range d.Values {
 		if predicate.Contains(spans, cell) != others {
