@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,6 +53,10 @@ func normal(c *policy.Column, raw policy.Value) (policy.Value, bool) {
 		default:
 			return policy.OtherValue, true
 		}
+	}
+	if n, isWhole := raw.(int64); isWhole && !c.Domain.Ordered() {
+		listed := slices.Contains(c.Domain.Values, strconv.FormatInt(n, 10))
+		return map[bool]policy.Value{true: raw}[listed], listed || c.Outside == policy.OutsideOther
 	}
 	side := 0
 	far, isBeyond := raw.(beyond)

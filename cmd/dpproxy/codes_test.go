@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// TestCodes: columns of codes with gaps are checked, served and read anew: GROUP BY has a row for each key of the public
+// table that the policy's condition and the statement's leave; a key that is added is there once the policy is read
+// again; a condition that is no SQL is a problem of its line.
+func TestCodes(t *testing.T) {
+	server := pgtest.Shared(t)
+	role, database := server.Role(t, ""), server.Database(t)
+	server.Exec(t, database, `CREATE TABLE concept (concept_id bigint PRIMARY KEY, domain_id text, name text)`,
+		`INSERT INTO concept VALUES (8507, 'Gender', 'male'), (8532, 'Gender', 'female'), (9201, 'Visit', 'in'), (2000000009, 'Visit', 'out'), (0, NULL, 'none')`,
+		`CREATE TABLE person (person_id int PRIMARY KEY, gender int, visit bigint)`,
+		`INSERT INTO person SELECT i, CASE WHEN i % 3 = 0 THEN 8507 WHEN i % 3 = 1 THEN 8532 ELSE 8551 END, CASE WHEN i % 2 = 0 THEN 9201 END FROM generate_series(1, 1500) AS i`,
+		`GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	text := `version: 1
+server: {listen: 127.0.0.1:0}
+backend: {url: "` + server.URLFor(role, database) + `"}
+ledger: {url: "sqlite:dpproxy.ledger"}
+users: []
+datasets:
+  - id: data
+    unit: {name: person, key: person.person_id, type: integer}
+    accountant: pure
+    cap: {epsilon: 100000, delta: 1e-6}
+    budgets: {"*": {epsilon: 100000, delta: 1e-7}}
+    defaults: {epsilon: 100, max_epsilon: 100, confidence: 0.95}
+    tables:
+      - name: person
+        expected_rows: 3000
+        max_rows_per_unit: 1
+        columns:
+          - {name: gender, type: integer, domain: {keys_of: concept.concept_id, where: "domain_id = 'Gender'"}}
+          - {name: visit, type: bigint, domain: {keys_of: concept.concept_id, where: "domain_id LIKE 'Vi%'"}, nulls: exclude, outside: exclude}
+      - name: concept
+        public: true
+        columns: [{name: concept_id, type: bigint}, {name: domain_id, type: text}, {name: name, type: text}]
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
+		t.Fatal(out.Stderr)
+	}
+	if out := kit.Run(t, "", "check", "--policy", path); out.Code != 0 || !strings.Contains(out.Stdout, "ok: serve would start") {
+		t.Fatalf("check: exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
+	}
+	p := kit.Serve(t, path)
+	w, err := p.Dial("alice", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sql, want := range map[string]string{
+		"SELECT gender, count(*) FROM person GROUP BY 1 ORDER BY 1":                                                         "8507 250;8532 250;NULL 250",
+		"SELECT visit, count(*) FROM person WHERE visit > 9201 GROUP BY 1":                                                  "2000000009 0",
+		"SELECT name, count(*) FROM person JOIN concept ON concept_id = gender WHERE concept_id <> 8532 GROUP BY 1":         "male 250",
+		"SELECT count(*) FROM person WHERE gender IN (SELECT concept_id FROM concept WHERE name IN ('male', 'in', 'none'))": "250",
+	} {
+		if got := rowsOf(w.Ask(sql)); got != want {
+			t.Errorf("%s: %s, want %s", sql, got, want)
+		}
+	}
+	server.Exec(t, database, `INSERT INTO concept VALUES (8551, 'Gender', 'unknown')`)
+	kit.Edit(t, path, "expected_rows: 3000", "expected_rows: 3001")
+	kit.Eventually(t, "a key that was added is there", func() bool {
+		return rowsOf(w.Ask("SELECT gender, count(*) FROM person GROUP BY 1 ORDER BY 1")) == "8507 250;8532 250;8551 250;NULL 0"
+	})
+	kit.Edit(t, path, "domain_id = 'Gender'", "domain = 'Gender'")
+	if out := kit.Run(t, "", "check", "--policy", path); out.Code != 3 || !strings.Contains(out.Stderr, "column gender of table person: where: ") {
+		t.Errorf("check of a column that is not there: exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
+	}
+}
+
+// rowsOf are the rows of an answer on one line, or its error.
+func rowsOf(a kit.Answer) string {
+	if a.Err != nil {
+		return a.Err.Message
+	}
+	var lines []string
+	for _, row := range a.Rows {
+		lines = append(lines, strings.Join(row, " "))
+	}
+	return strings.Join(lines, ";")
+}
