@@ -168,7 +168,7 @@ func (w *columns) normalisedEnum(c *policy.Column) string {
 		}
 		return sql + " END"
 	}
-	if lookedUp(c) {
+	if w.looksUp(c) {
 		found := w.operate(w.found(c)+".i", "-", w.literal("1", "int8"))
 		if d.Other < 0 {
 			return found

@@ -138,6 +138,9 @@ func compareThese(t *testing.T, list []feature, d dialect.Dialect, ask engine, p
 			if err != nil {
 				t.Fatal(err)
 			}
+			if q.TooLong() { // which no engine is asked
+				return
+			}
 			got := map[string][]int64{}
 			for _, row := range ask(t, q.SQL(), q.Args()) {
 				key := strings.Trim(strings.ReplaceAll(fmt.Sprint(row[:q.Grain()]), " ", ","), "[]")

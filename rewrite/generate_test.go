@@ -41,6 +41,12 @@ func value(r *rand.Rand, c *policy.Column) policy.Value {
 	if c.Type == policy.Bool {
 		return r.IntN(2) == 0
 	}
+	if c.Type.Integer() && !d.Ordered() {
+		if list := extremes(c); r.IntN(4) == 0 {
+			return list[r.IntN(len(list))]
+		}
+		return d.Low(r.IntN(d.Regular))
+	}
 	if !d.Ordered() {
 		outside := []string{"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12"}
 		if c.Type != policy.UUID {

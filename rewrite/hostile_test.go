@@ -63,7 +63,7 @@ func hostileRows(table *policy.Table) []stored {
 		case c.Domain.Ordered():
 			return c.Domain.Low(c.Domain.Regular / 2)
 		}
-		return c.Domain.Values[0]
+		return c.Domain.Low(0)
 	}
 	var rows []stored
 	for among := range 2 {

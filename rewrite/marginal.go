@@ -291,6 +291,12 @@ func lookedUp(c *policy.Column) bool {
 	return len(c.Domain.Values) > fewValues && (c.Open != nil || c.Type.Integer())
 }
 
+// looksUp reports whether rows of the writer's table are joined with the values of a column: of a snapshot, which holds
+// the cells of those that are declared, with the values of open columns alone.
+func (w *columns) looksUp(c *policy.Column) bool {
+	return lookedUp(c) && (c.Open != nil || !w.dialect.Ready) && slices.Contains(w.table.Columns, c)
+}
+
 // found is the alias of a column's values.
 func (w *columns) found(c *policy.Column) string {
 	return "o" + strconv.Itoa(slices.Index(w.table.Columns, c)+1)

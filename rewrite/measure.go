@@ -314,7 +314,7 @@ func (w *writer) use(c *policy.Column) string {
 	if w.err != nil {
 		return "NULL"
 	}
-	if !slices.Contains(w.used, c) && (!w.onRaw || lookedUp(c)) {
+	if !slices.Contains(w.used, c) && (!w.onRaw || w.looksUp(c)) {
 		w.used = append(w.used, c)
 	}
 	if w.onRaw {

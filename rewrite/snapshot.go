@@ -113,6 +113,11 @@ func extract(t *policy.Table, from dialect.Dialect, pages Pages) (Extraction, er
 		add(name, w.short(expression, kind), kind)
 		e.Fields[len(e.Fields)-1].OfUnit = ofUnit && kind == Words
 	}
+	for _, c := range t.Columns {
+		if c.Open == nil && lookedUp(c) {
+			w.used = append(w.used, c)
+		}
+	}
 	source, unit := w.stored(false)
 	packed := w.packed()
 	if !t.Dataset.Unit.Row {

@@ -164,7 +164,7 @@ func (w *writer) stored(everything bool) (from, unit string) {
 		unit = v + "." + w.nameOf(via.Table.UnitColumn)
 	}
 	for _, c := range t.Columns {
-		if lookedUp(c) && (everything || slices.Contains(w.used, c)) {
+		if w.looksUp(c) && (everything || slices.Contains(w.used, c)) {
 			from += "\n   LEFT JOIN " + w.foundValues(c)
 		}
 	}

@@ -169,7 +169,7 @@ var catalogue = []Safe{
 		[]string{"AND", "OR", "NOT", "IS NULL", "IS NOT NULL", "CASE", "coalesce", "greatest(T, T)", "least(T, T)"}, true,
 		"They choose among values that are there.", []string{"AND", "OR", "NOT", "IS NULL", "IS NOT NULL", "CASE", "COALESCE", "GREATEST", "LEAST", "nullif"}},
 	{"NaN", nil, []string{"isnan(FLOAT)", "isnan(DOUBLE)"}, true, "PostgreSQL compares with NaN instead.", []string{"isnan"}},
-	{"the place in a list", []string{"array_position(anycompatiblearray,anycompatible)", "ARRAYEXPR"}, []string{"list_position(VARCHAR[], VARCHAR)", "list_position(UUID[], UUID)", "list_value"}, true,
+	{"the place in a list", []string{"array_position(anycompatiblearray,anycompatible)", "ARRAYEXPR"}, []string{"list_position(VARCHAR[], VARCHAR)", "list_position(UUID[], UUID)", "list_position(BIGINT[], BIGINT)", "list_value"}, true,
 		"NULL for what is not in it. The list is of the policy's values.", []string{"array_position", "array"}},
 	{"whether a cell is one of many", nil, []string{"get_bit(BIT, INTEGER)", "CAST(constant AS BIT)"}, false,
 		"The place is brought between the first and the last bit before it is looked at; NULL, which LEAST leaves out, is at the last, a 0.", nil},
