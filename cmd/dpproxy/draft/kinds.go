@@ -115,7 +115,7 @@ func kindOfText(c *Column, list, about []string) kind {
 		return secret
 	case nameOfPerson(list), birthWords.any(list):
 		return identity
-	case idWords[head], head == "by", numberedWords[head], c.Type == "uuid", len(c.Labels) == 0 && fixed(c):
+	case idWords[head], head == "by", numberedWords[head], c.Type == "uuid", len(c.Labels) == 0 && fixed(c) && head != "name":
 		return naming
 	case freeWords[head]:
 		return free

@@ -200,6 +200,8 @@ type Column struct {
 	Labels  []string // of an enumerated type, in its order
 	Checks  []string // conditions of its domain, over VALUE
 	Comment string
+
+	Unshared bool // a unique index holds it alone: no two rows, perhaps of those that a condition picks, have the same
 }
 
 // Foreign is a foreign key: Columns[i] names To.Keys[i].
