@@ -122,7 +122,8 @@ func (d *drafter) foreign(c *Column, r reference) listing {
 	case err != nil:
 		return listing{hidden: err.Error()}
 	case whole(c) && keys.Max != "":
-		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: %s, max: %s}", keys.Min, keys.Max), remark: "the keys of " + r.to.Name}
+		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: %s, max: %s}", keys.Min, keys.Max),
+			remark: "the keys of " + r.to.Name}
 	case whole(c): // the place for a domain of the table's keys
 		most := mostKeys
 		if c.Type == "smallint" {

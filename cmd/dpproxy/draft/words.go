@@ -47,7 +47,7 @@ func parts(run string) []string {
 	if w := singular(run); known[w] || len(run) > longestRun {
 		return []string{w}
 	}
-	best := make([][]string, len(run)+1) // of what stands before each place
+	best := make([][]string, len(run)+1) // of what is before each place
 	best[0] = []string{}
 	for end := 2; end <= len(run); end++ {
 		for at := range end - 1 {
@@ -221,7 +221,7 @@ var (
 		recovery backup verification access reset invite invitation auth authorization approval security
 		confirmation activation challenge pass promo coupon referral login door alarm one time`)
 	listedWords = vocabularyOf(`
-		last latest recent next valid sell discontinued effective expiry expire launch release publish available`)  // moments that a list may have, and does not show
+		last latest recent next valid sell discontinued effective expiry expire launch release publish available`)  // moments that a list may have
 	stockWords = vocabularyOf("inventory store shop branch warehouse")
 
 	known = vocabularyOf(protected, working, further, secrets, identities, documents, wares, ids, freely, events, owned,
