@@ -166,7 +166,7 @@ func TestInitOfAnotherSchema(t *testing.T) {
 		t.Fatalf("exit %d: %s", out.Code, out.Stderr)
 	}
 	kit.Edit(t, path, "/"+database, "/"+database+"?sslmode=disable", "listen: 127.0.0.1:6432", "listen: 127.0.0.1:0",
-		"{epsilon: 1, delta: 1e-7}", "{epsilon: 9, delta: 5e-7}", "epsilon: 0.02", "epsilon: 1")
+		"{epsilon: 1, delta: 1e-7}", "{epsilon: 9, delta: 5e-7}", "epsilon: 0.02", "epsilon: 0.4")
 	if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
 		t.Fatalf("user add: exit %d: %s", out.Code, out.Stderr)
 	}
