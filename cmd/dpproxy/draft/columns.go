@@ -60,7 +60,7 @@ func (d *drafter) column(p *part, c *Column) listing {
 	if why := personal(c); why != "" {
 		return listing{hidden: why}
 	}
-	if slices.Contains(t.Primary, c.Name) && (len(t.Primary) == 1 || kindOf(c) == naming) || c.Type == "uuid" {
+	if slices.Contains(t.Primary, c.Name) && (len(t.Primary) == 1 || kindOf(c) == naming) {
 		return joinKey(c)
 	}
 	about, as := t.counterpart(c.Name)
