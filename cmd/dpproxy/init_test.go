@@ -149,15 +149,18 @@ func TestInitOfKeysThatAreNotSure(t *testing.T) {
 func TestInitOfAnotherSchema(t *testing.T) {
 	server := pgtest.Shared(t)
 	role, database := server.Role(t, ""), server.Database(t)
-	server.Exec(t, database, `CREATE SCHEMA cdm`, `CREATE DOMAIN cdm.code AS char(3)`, `CREATE DOMAIN cdm.instant AS timestamp(3)`,
-		`CREATE TABLE cdm.person (person_id int PRIMARY KEY, year_of_birth int, gender char(1), country_code char(2), currency cdm.code,
-			born timestamp(0), seen timestamptz(3), met cdm.instant, decade int GENERATED ALWAYS AS (year_of_birth / 10) STORED,
+	server.Exec(t, database, `CREATE SCHEMA cdm`,
+		`CREATE DOMAIN cdm.code AS char(3)`, `CREATE DOMAIN cdm.instant AS timestamp(3)`,
+		`CREATE TABLE cdm.person (person_id int PRIMARY KEY, year_of_birth int, gender char(1), country_code char(2),
+			currency cdm.code, born timestamp(0), seen timestamptz(3), met cdm.instant, decade int GENERATED ALWAYS AS (year_of_birth / 10) STORED,
 			person_source_value varchar(50) UNIQUE, status varchar(20), nationality text, api_key char(32))`,
 		`CREATE UNIQUE INDEX ON cdm.person (nationality) WHERE nationality > ''`,
-		`CREATE TABLE cdm.visit (visit_id bigint PRIMARY KEY, person_id int, site_id int, kind char(4), started timestamp(6), token text)`,
+		`CREATE TABLE cdm.visit (visit_id bigint PRIMARY KEY, person_id int, site_id int, kind char(4),
+			started timestamp(6), token text)`,
 		`CREATE TABLE cdm.site (site_id int PRIMARY KEY, site_name varchar(40), beds_used int, last_visit_at timestamptz)`,
 		`INSERT INTO cdm.person (person_id, gender, country_code) SELECT i, 'f', 'ch' FROM generate_series(1, 900) AS s(i)`,
-		`INSERT INTO cdm.visit (visit_id, person_id, site_id, kind) SELECT i, i, 1, 'in' FROM generate_series(1, 900) AS s(i)`,
+		`INSERT INTO cdm.visit (visit_id, person_id, site_id, kind)
+			SELECT i, i, 1, 'in' FROM generate_series(1, 900) AS s(i)`,
 		`INSERT INTO cdm.site VALUES (1, 'north')`, `GRANT USAGE ON SCHEMA cdm TO `+role,
 		`GRANT SELECT ON ALL TABLES IN SCHEMA cdm TO `+role)
 	path := filepath.Join(t.TempDir(), "policy.yaml")

@@ -146,8 +146,8 @@ func (d *drafter) guesses() {
 		}
 	}
 	if list.Len() > 0 {
-		fmt.Fprintf(&d.out, "      # EDIT: no foreign key says so, but names do; where one is wrong, rows are protected as "+
-			"another %s's:\n%s", d.unitName(), list.String())
+		fmt.Fprintf(&d.out, "      # EDIT: no foreign key says so, but names do; where one is wrong, rows are protected "+
+			"as another %s's:\n%s", d.unitName(), list.String())
 	}
 }
 
@@ -227,8 +227,8 @@ func (d *drafter) ends(t *Table, lines []listing) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "   # EDIT: the least and largest value of " + plainText(strings.Join(names, ", ")) + ", which bound what one row " +
-		"adds to a sum; or domain: private, and dpproxy bounds finds them at a price"
+	return "   # EDIT: the least and largest value of " + plainText(strings.Join(names, ", ")) +
+		", which bound what one row adds to a sum; or domain: private, and dpproxy bounds finds them at a price"
 }
 
 // columns decides on each column of a table.
@@ -376,7 +376,7 @@ func (d *drafter) unique(p *part, lines []listing) {
 			switch {
 			case !slices.Contains(u, c.Name) || c.Name == own:
 				continue
-			case lines[i].hidden != "" || !joins(lines[i]):
+			case !joins(lines[i]):
 				names = nil
 			default:
 				names = append(names, quote(c.Name))
@@ -395,7 +395,8 @@ func (d *drafter) unique(p *part, lines []listing) {
 
 // joins reports whether a policy takes a column for a part of a key: rows are joined by it, or its domain is known.
 func joins(l listing) bool {
-	return l.rules == "" || strings.Contains(l.rules, "keys: join") || strings.HasPrefix(l.rules, "domain: {")
+	known := l.rules == "" || strings.Contains(l.rules, "keys: join") || strings.HasPrefix(l.rules, "domain: {")
+	return known && l.hidden == ""
 }
 
 func (d *drafter) warn(t *Table, text string) {

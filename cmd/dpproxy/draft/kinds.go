@@ -109,18 +109,16 @@ func kindOfNumber(c *Column, list []string) kind {
 
 func kindOfText(c *Column, list, about []string) kind {
 	head := last(about)
-	few, categorical := trimmed(about, categoryWords)
+	_, categorical := trimmed(about, categoryWords)
 	switch {
 	case secretWords.any(list), head == "key", head == "code" && passCodeWords.any(list):
 		return secret
 	case nameOfPerson(list), birthWords.any(list):
 		return identity
-	case idWords[head], head == "by", numberedWords[head], c.Type == "uuid", fixed(c) && head != "name":
+	case idWords[head], head == "by", numberedWords[head], c.Type == "uuid", fixed(c, head):
 		return naming
 	case freeWords[head]:
 		return free
-	case categorical && head == "name" && !thingWords[last(few)] && peopleWords.any(list):
-		return identity
 	case categorical, len(c.Labels) > 0:
 		return category
 	case identityWords.any(list), head != "name" && (peopleWords[head] || peopleWords[last(list)]):
@@ -133,9 +131,10 @@ func kindOfText(c *Column, list, about []string) kind {
 	return unsure
 }
 
-// fixed reports whether a type has so many characters as hashes and tokens have.
-func fixed(c *Column) bool {
-	return len(c.Labels) == 0 && strings.HasPrefix(c.Type, "character(") && longest(c) >= 16
+// fixed reports whether a type has so many characters as hashes and tokens have, and is no name's.
+func fixed(c *Column, head string) bool {
+	hashed := strings.HasPrefix(c.Type, "character(") && longest(c) >= 16
+	return hashed && head != "name" && len(c.Labels) == 0
 }
 
 // number10 reads a small whole number; 0 for anything else.

@@ -60,8 +60,8 @@ func longest(c *Column) int {
 func (d *drafter) public(p *part) {
 	t := p.table
 	if all, codes := d.shown(t); !codes {
-		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees %s of all rows of %s, exactly; strike it if any row is about "+
-			"a %s%s\n", plainText(all), plainText(t.called), d.unitName(), d.keyEnds(t))
+		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees %s of all rows of %s, exactly; strike it if any row is "+
+			"about a %s%s\n", plainText(all), plainText(t.called), d.unitName(), d.keyEnds(t))
 	}
 	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n        columns:\n",
 		quote(t.called), quote(t.Schema+"."+t.Name))
@@ -88,8 +88,8 @@ func (d *drafter) lists() {
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of these lists, exactly; strike each of which any row "+
-			"is about a %s: %s%s\n", d.unitName(), plainText(strings.Join(names, ", ")), ends)
+		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of these lists, exactly; strike each of which "+
+			"any row is about a %s: %s%s\n", d.unitName(), plainText(strings.Join(names, ", ")), ends)
 	}
 }
 

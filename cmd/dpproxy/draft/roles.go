@@ -88,7 +88,7 @@ func (p *part) rest(parts []*part) {
 	case others:
 		p.why = about + ": people whom this budget does not protect"
 	case about == "" && !p.single(from, by):
-		p.why = "beside its key nothing looks like a code or what one is called; public: true would show it to every analyst"
+		p.why = "beside its key nothing looks like a code or what one is called; public: true would show it to all"
 	case about == "":
 		p.turn(from, by, "each of its rows belongs to one row of "+from[0].table.Name)
 	default:
@@ -132,7 +132,8 @@ func (p *part) codes() bool {
 	t := p.table
 	key := t.column(t.key())
 	return stockWords.names(t.Name) || slices.ContainsFunc(t.Columns, func(c *Column) bool {
-		return !t.keyed(c) && publicly(t, c) == "" && (titled(t, c) || key != nil && textual(key)) // code and description
+		coded := key != nil && textual(key) // code and description
+		return !t.keyed(c) && publicly(t, c) == "" && (titled(t, c) || coded)
 	})
 }
 
@@ -177,23 +178,31 @@ func (p *part) about() (why string, others bool) {
 		return "its name is that of something that people have", false
 	}
 	for _, c := range t.Columns {
-		if documentWords.in(c.Name) && kindOf(c) == naming {
-			return "its column " + c.Name + " is the number of a document or a device", false
-		}
-		if named(c) && !slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == c.Name }) {
-			return "its column " + c.Name + " names people, though no foreign key says so", false
-		}
-		if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) && !listedWords.in(c.Name) {
-			return "its column " + c.Name + " says when something happened", false
-		}
-		if list := subject(words(c.Name)); intimateWords.any(list) && !intimateWords.in(t.Name) {
-			return "its column " + c.Name + " says what people are", false
+		if why := t.speaks(c); why != "" {
+			return why, false
 		}
 	}
 	if len(t.Primary) == 0 {
 		return "it has no primary key, as a list of facts has none", false
 	}
 	return "", false
+}
+
+// speaks says by what a column tells that rows are about people; "" means that nothing does.
+func (t *Table) speaks(c *Column) string {
+	if documentWords.in(c.Name) && kindOf(c) == naming {
+		return "its column " + c.Name + " is the number of a document or a device"
+	}
+	if named(c) && !slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == c.Name }) {
+		return "its column " + c.Name + " names people, though no foreign key says so"
+	}
+	if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) && !listedWords.in(c.Name) {
+		return "its column " + c.Name + " says when something happened"
+	}
+	if list := subject(words(c.Name)); intimateWords.any(list) && !intimateWords.in(t.Name) {
+		return "its column " + c.Name + " says what people are"
+	}
+	return ""
 }
 
 // unlist leaves out what a public table leads to, if that is about people: a public table may not reach private rows.

@@ -76,11 +76,7 @@ func (s *Schema) guess() {
 	tables := map[string][]*Table{} // by the name that a column has which names a row: "user id"
 	for _, t := range s.Tables {
 		if key := t.key(); key != "" && t.nameable() && nameable(key) {
-			names := []string{strings.Join(append(words(t.Name), "id"), " ")}
-			if own := strings.Join(words(key), " "); own != names[0] && strings.Contains(own, " ") {
-				names = append(names, own)
-			}
-			for _, n := range names {
+			for _, n := range t.rowNames() {
 				tables[n] = append(tables[n], t)
 			}
 		}
@@ -109,6 +105,22 @@ func (s *Schema) guess() {
 	}
 }
 
+// mayName reports whether a column has the type of another table's key, and is not this one's of the same name.
+func (t *Table) mayName(c *Column, to *Table) bool {
+	k := to.column(to.key())
+	same := (k.Type == c.Type || whole(k) && whole(c)) && k.Domain == c.Domain
+	return same && !(c.Name == t.key() && c.Name == k.Name)
+}
+
+// rowNames are the words of columns that name a table's rows.
+func (t *Table) rowNames() []string {
+	names := []string{strings.Join(append(words(t.Name), "id"), " ")}
+	if own := strings.Join(words(t.key()), " "); own != names[0] && strings.Contains(own, " ") {
+		names = append(names, own)
+	}
+	return names
+}
+
 // guessed is the one table whose rows a column names by its name: user_id, last_user_id.
 func (t *Table) guessed(c *Column, tables map[string][]*Table) *Table {
 	list := words(c.Name)
@@ -118,22 +130,16 @@ func (t *Table) guessed(c *Column, tables map[string][]*Table) *Table {
 		return nil
 	}
 	for at := range len(list) - 1 {
-		var fit []*Table
-		for _, to := range tables[strings.Join(list[at:], " ")] {
-			k := to.column(to.key())
-			same := (k.Type == c.Type || whole(k) && whole(c)) && k.Domain == c.Domain
-			if to != t && same && !(c.Name == t.key() && c.Name == k.Name) { // two tables whose keys are called id
-
-				fit = append(fit, to)
-			}
-		}
-		if near := slices.DeleteFunc(slices.Clone(fit), func(o *Table) bool { return o.Schema != t.Schema }); len(near) > 0 {
+		fit := slices.DeleteFunc(slices.Clone(tables[strings.Join(list[at:], " ")]), func(to *Table) bool {
+			return to == t || !t.mayName(c, to)
+		})
+		far := func(o *Table) bool { return o.Schema != t.Schema }
+		if near := slices.DeleteFunc(slices.Clone(fit), far); len(near) > 0 {
 			fit = near
 		}
-		if len(fit) > 0 {
-			if len(fit) > 1 {
-				return nil
-			}
+		if len(fit) > 1 {
+			return nil
+		} else if len(fit) == 1 {
 			return fit[0]
 		}
 	}

@@ -23,7 +23,7 @@ func TestWhatNoDraftShows(t *testing.T) {
 	genotypes := keyed("genotypes", typed("id integer, brca1 boolean"), nil)
 	products := keyed("products", typed("id integer, name character varying(80), units_sold integer, avg_rating numeric(3,2), "+
 		"balance numeric(10,2), last_sold_at timestamp without time zone, updated_at timestamp without time zone"), nil)
-	reps := keyed("salesterritories", typed("id integer, name text, sales_so_far numeric(12,2), salesytd numeric(12,2)"), nil)
+	reps := keyed("salesterritories", typed("id integer, name text, sales_so_far numeric(12,2), salesytd real"), nil)
 	cards := keyed("methods", typed("id integer, name text, cardnumber text"), nil)
 	addresses := keyed("addresses", typed("id integer, street text, city text"), nil)
 	for name, to := range map[string]*Table{
@@ -91,7 +91,8 @@ func TestTrustedHasAConstraint(t *testing.T) {
 // TestUniqueNamesWhatAPolicyTakes: a key of which a part is found, or any text, or not listed, is not drafted as one.
 func TestUniqueNamesWhatAPolicyTakes(t *testing.T) {
 	for _, typ := range []string{
-		"text", "character varying(20)", "jsonb", "timestamp(6) without time zone", "character(3)", "boolean", "integer", "numeric(5,2)",
+		"text", "character varying(20)", "jsonb", "timestamp(6) without time zone", "character(3)", "boolean", "integer",
+		"numeric(5,2)",
 	} {
 		for _, name := range []string{"status", "note", "token", "customer_ref", "x", "amount", "started"} {
 			unit := people("customers")
