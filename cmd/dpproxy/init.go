@@ -141,13 +141,18 @@ const (
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY n.nspname, c.relname`
 
+	schemasSQL = `SELECT DISTINCT n.nspname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1`
+
 	tableSQL = `SELECT c.oid, n.nspname::text, c.relname::text, coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1)`
 
 	columnsSQL = `SELECT a.attname::text, pg_catalog.format_type(b.type, b.mod), CASE WHEN t.typtype = 'd' THEN t.typname::text ELSE '' END,
   ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = b.type ORDER BY e.enumsortorder),
   ARRAY(SELECT pg_catalog.pg_get_expr(k.conbin, 0) FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated ORDER BY k.conname),
-  coalesce(pg_catalog.col_description(a.attrelid, a.attnum), '')
+  coalesce(pg_catalog.col_description(a.attrelid, a.attnum), ''),
+  EXISTS (SELECT FROM pg_catalog.pg_index i
+    WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (SELECT a.atttypid, a.atttypmod
     UNION ALL SELECT y.typbasetype, CASE WHEN y.typtypmod < 0 THEN below.mod ELSE y.typtypmod END FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype = 'd')
@@ -190,7 +195,7 @@ func readCatalog(ctx context.Context, conn *pgx.Conn, f initFlags) (*draft.Schem
 			return nil, err
 		}
 		if len(oids) == 0 {
-			return nil, fmt.Errorf("schema %s has no table that this role can see", strings.Join(f.schemas, ", "))
+			return nil, noTables(ctx, conn, f.schemas)
 		}
 	}
 	for _, name := range f.tables {
@@ -214,6 +219,27 @@ func readCatalog(ctx context.Context, conn *pgx.Conn, f initFlags) (*draft.Schem
 	return s, nil
 }
 
+// noTables says which schemas have tables where those that were named have none.
+func noTables(ctx context.Context, conn *pgx.Conn, schemas []string) error {
+	rows, err := conn.Query(ctx, schemasSQL)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	return nothingIn("schema", strings.Join(schemas, ", "), "role", names)
+}
+
+func nothingIn(what, named, who string, names []string) error {
+	if len(names) == 0 {
+		return fmt.Errorf("%s %s has no table that this %s can see, nor has any other %s", what, named, who, what)
+	}
+	const text = "%s %s has no table that this %s can see; --schema takes one that has some: %s"
+	return fmt.Errorf(text, what, named, who, strings.Join(names, ", "))
+}
+
 func readColumns(ctx context.Context, conn *pgx.Conn, oid uint32, t *draft.Table) error {
 	rows, err := conn.Query(ctx, columnsSQL, oid)
 	if err != nil {
@@ -222,7 +248,7 @@ func readColumns(ctx context.Context, conn *pgx.Conn, oid uint32, t *draft.Table
 	defer rows.Close()
 	for rows.Next() {
 		var c draft.Column
-		if err := rows.Scan(&c.Name, &c.Type, &c.Domain, &c.Labels, &c.Checks, &c.Comment); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &c.Domain, &c.Labels, &c.Checks, &c.Comment, &c.Unshared); err != nil {
 			return err
 		}
 		t.Columns = append(t.Columns, &c)
