@@ -35,7 +35,7 @@ func initCommand() *cobra.Command {
 		Short: "Write a first policy from a database's schema, with comments (never from private rows)",
 		Long: `Reads the names, types, constraints and comments of tables, and writes a policy: whom the budget protects, how the rows of
 each table lead to them, which tables are public, which columns no analyst should see, and the values of the others. What
-only you can know is marked EDIT. No row is read, unless --read-public: then the keys of the tables that become public.`,
+only you can know is marked EDIT. No row is read, unless --read-public: then those of the tables that become public.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.schemaGiven = cmd.Flags().Changed("schema")
@@ -49,7 +49,7 @@ only you can know is marked EDIT. No row is read, unless --read-public: then the
 	flags.StringVar(&f.Unit, "unit", "", "table.column that names whom the budget protects, where the schema does not tell")
 	flags.StringVar(&f.From, "from", "", "first date of columns of dates, such as 2020-01-01")
 	flags.StringVar(&f.Until, "until", "", "last date of columns of dates")
-	flags.BoolVar(&f.readPublic, "read-public", false, "read the keys of the tables that become public, for the domains of the columns that name them")
+	flags.BoolVar(&f.readPublic, "read-public", false, "read the tables that become public: how many rows they have, and which of them the names of other columns say")
 	flags.StringVar(&f.out, "out", "", "file to write; standard output if empty; an existing file is left alone")
 	flags.StringVar(&f.Dataset, "dataset", "data", "the dataset's id, which is also the database name that clients ask for")
 	return cmd
@@ -120,7 +120,7 @@ func firstPolicy(ctx context.Context, database string, f initFlags) (*draft.Draf
 	options := f.Options
 	options.URL, options.Named = address(conn.Config()), len(f.tables) > 0
 	if f.readPublic {
-		options.Keys = func(t *draft.Table, c *draft.Column) (draft.Keys, error) { return publicKeys(ctx, conn, t, c) }
+		options.Read = func(t *draft.Table, texts []*draft.Column) (draft.Public, error) { return readPublic(ctx, conn, t, texts) }
 	}
 	return draft.Write(schema, options)
 }
@@ -291,26 +291,28 @@ func readConstraints(ctx context.Context, conn *pgx.Conn, oid uint32, t *draft.T
 	return rows.Err()
 }
 
-// maxKeys is how many keys that are text a domain lists.
-const maxKeys = 1000
+// fewTexts is how many different texts of a public table's column are read, to find what names of other columns say.
+const fewTexts = 200
 
-// publicKeys reads the keys of a table that is to be public: ends of whole numbers, else all values.
-func publicKeys(ctx context.Context, conn *pgx.Conn, t *draft.Table, c *draft.Column) (draft.Keys, error) {
-	var k draft.Keys
-	column, from := pgx.Identifier{c.Name}.Sanitize(), pgx.Identifier{t.Schema, t.Name}.Sanitize()
-	if c.Type == "smallint" || c.Type == "integer" || c.Type == "bigint" {
-		err := conn.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(min(%[1]s)::text, ''), coalesce(max(%[1]s)::text, '') FROM %[2]s", column, from)).Scan(&k.Min, &k.Max)
-		if k.Min == k.Max { // a domain has two ends
-			k.Max = ""
+// readPublic reads how many rows a table has that is to be public, and the texts of columns that have few.
+func readPublic(ctx context.Context, conn *pgx.Conn, t *draft.Table, texts []*draft.Column) (draft.Public, error) {
+	read, from := draft.Public{Values: map[string][]string{}}, pgx.Identifier{t.Schema, t.Name}.Sanitize()
+	if err := conn.QueryRow(ctx, "SELECT count(*) FROM "+from).Scan(&read.Rows); err != nil {
+		return read, err
+	}
+	for _, c := range texts {
+		rows, err := conn.Query(ctx, fmt.Sprintf("SELECT DISTINCT %[1]s::text FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d",
+			pgx.Identifier{c.Name}.Sanitize(), from, fewTexts+1))
+		if err != nil {
+			return read, err
 		}
-		return k, err
+		values, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return read, err
+		}
+		if len(values) <= fewTexts {
+			read.Values[c.Name] = values
+		}
 	}
-	rows, err := conn.Query(ctx, fmt.Sprintf("SELECT DISTINCT %[1]s::text FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d", column, from, maxKeys+1))
-	if err != nil {
-		return k, err
-	}
-	if k.Values, err = pgx.CollectRows(rows, pgx.RowTo[string]); len(k.Values) > maxKeys {
-		k.Values = nil
-	}
-	return k, err
+	return read, nil
 }

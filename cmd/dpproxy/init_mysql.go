@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/backend/mysql"
@@ -45,7 +46,9 @@ func firstMySQLPolicy(ctx context.Context, database string, f initFlags) (*draft
 		options.URL = u.String()
 	}
 	if f.readPublic {
-		options.Keys = func(t *draft.Table, k *draft.Column) (draft.Keys, error) { return mysqlKeys(ctx, c, t, k) }
+		options.Read = func(t *draft.Table, texts []*draft.Column) (draft.Public, error) {
+			return readMySQLPublic(ctx, c, t, texts)
+		}
 	}
 	return draft.Write(schema, options)
 }
@@ -207,25 +210,27 @@ func enumLabels(data, full string) string {
 	return strings.TrimSuffix(labels, ")")
 }
 
-// mysqlKeys reads the keys of a table that is to be public: ends of whole numbers, else all values.
-func mysqlKeys(ctx context.Context, c *mysql.Catalog, t *draft.Table, k *draft.Column) (keys draft.Keys, err error) {
-	column, from := c.Quote(k.Name), c.Quote(t.Schema)+"."+c.Quote(t.Name)
-	if k.Type == "smallint" || k.Type == "integer" || k.Type == "bigint" {
-		rows, err := c.Ask(ctx, fmt.Sprintf("SELECT min(%[1]s), max(%[1]s) FROM %[2]s", column, from))
-		if err != nil || len(rows) != 1 {
-			return keys, err
+// readMySQLPublic is readPublic.
+func readMySQLPublic(ctx context.Context, c *mysql.Catalog, t *draft.Table, texts []*draft.Column) (draft.Public, error) {
+	read, from := draft.Public{Values: map[string][]string{}}, c.Quote(t.Schema)+"."+c.Quote(t.Name)
+	rows, err := c.Ask(ctx, "SELECT count(*) FROM "+from)
+	if err != nil || len(rows) != 1 {
+		return read, err
+	}
+	if read.Rows, err = strconv.ParseInt(rows[0][0], 10, 64); err != nil {
+		return read, err
+	}
+	for _, column := range texts {
+		rows, err := c.Ask(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS char) FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d",
+			c.Quote(column.Name), from, fewTexts+1))
+		if err != nil {
+			return read, err
 		}
-		if keys.Min, keys.Max = rows[0][0], rows[0][1]; keys.Min == keys.Max {
-			keys.Max = ""
+		if len(rows) <= fewTexts {
+			for _, row := range rows {
+				read.Values[column.Name] = append(read.Values[column.Name], row[0])
+			}
 		}
-		return keys, nil
 	}
-	rows, err := c.Ask(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS char) FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d", column, from, maxKeys+1))
-	if err != nil || len(rows) > maxKeys {
-		return keys, err
-	}
-	for _, row := range rows {
-		keys.Values = append(keys.Values, row[0])
-	}
-	return keys, nil
+	return read, nil
 }

@@ -2,7 +2,6 @@ package draft
 
 import (
 	"fmt"
-	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -28,10 +27,10 @@ const (
 	firstBorn, lastBorn = "1900-01-01", "2029-12-31"
 )
 
-// Keys are the keys of a public table that a foreign key leads to: the ends of whole numbers, or all values.
-type Keys struct {
-	Min, Max string
-	Values   []string
+// Public is what was read of a public table.
+type Public struct {
+	Rows   int64
+	Values map[string][]string // by column, of those that have few different texts
 }
 
 // column decides on a column of a table whose rows lead to the unit.
@@ -106,9 +105,6 @@ func joinKey(c *Column) listing {
 	return listing{typ: declared(c), rules: "keys: join", remark: "rows are joined by it; it is never shown"}
 }
 
-// mostKeys is the largest key of a public table that is guessed.
-const mostKeys = 1000000
-
 // foreign decides on a column that names a row elsewhere.
 func (d *drafter) foreign(c *Column, r reference) listing {
 	switch to := d.part(r.to); to.role {
@@ -117,23 +113,8 @@ func (d *drafter) foreign(c *Column, r reference) listing {
 	case leftOut:
 		return listing{hidden: unlistedRow(r)}
 	}
-	keys, err := d.keys(r)
-	switch {
-	case err != nil:
-		return listing{hidden: err.Error()}
-	case whole(c) && keys.Max != "":
-		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: %s, max: %s}", keys.Min, keys.Max),
-			remark: "the keys of " + r.to.Name}
-	case whole(c): // the place for a domain of the table's keys
-		most := mostKeys
-		if c.Type == "smallint" {
-			most = math.MaxInt16
-		}
-		d.guessed[r.to] = true
-		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: 1, max: %d}", most),
-			remark: "a guess: EDIT says more at " + r.to.called}
-	case len(keys.Values) > 0:
-		return listing{typ: declared(c), rules: valueList(keys.Values), remark: "the keys of " + r.to.Name}
+	if listing, ok := d.keysOf(c, r); ok {
+		return listing
 	}
 	l := d.values(r.to, c)
 	if b := learn(r.to, c); textual(c) {

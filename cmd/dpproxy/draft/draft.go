@@ -10,13 +10,14 @@ import (
 
 // Options are what the owner says beside the schema.
 type Options struct {
-	Dataset     string                                  // its id
-	URL         string                                  // of the database, without a password
-	Unit        string                                  // table.column; "" means the likeliest
-	From, Until string                                  // dates that columns of dates may have; "" means unknown
-	Copied      bool                                    // the backend's tables are copied: a snapshot is needed, and no SELECT can be a source
-	Named       bool                                    // the tables were named one by one: each gets its place, though nothing leads to it
-	Keys        func(t *Table, c *Column) (Keys, error) // reads a public table's keys; nil means no row is read
+	Dataset     string // its id
+	URL         string // of the database, without a password
+	Unit        string // table.column; "" means the likeliest
+	From, Until string // dates that columns of dates may have; "" means unknown
+	Copied      bool   // the backend's tables are copied: a snapshot is needed, and no SELECT can be a source
+	Named       bool   // the tables were named one by one: each gets its place, though nothing leads to it
+	// Read reads a public table and the texts in some of its columns; nil means no row is read.
+	Read func(t *Table, texts []*Column) (Public, error)
 }
 
 // Draft is a first policy.
@@ -36,11 +37,11 @@ type drafter struct {
 	options Options
 	unit    Candidate
 	parts   []*part
+	read    map[*Table]Public // what was read of the public tables
 	out     strings.Builder
 	made    *Draft
 	asked   map[string]bool // what a mark has asked already
 	dates   bool            // some first and last day is a guess
-	guessed map[*Table]bool // public tables of which the ends of keys are a guess
 }
 
 // Write drafts a policy. Where the schema does not tell whom the budget protects, the error is a Doubt.
@@ -56,11 +57,14 @@ func Write(s *Schema, o Options) (*Draft, error) {
 		return nil, err
 	}
 	d := &drafter{options: o, unit: unit, parts: assign(s, unit), made: &Draft{Unit: unit}}
-	d.asked, d.guessed = map[string]bool{}, map[*Table]bool{}
+	d.asked = map[string]bool{}
 	for _, c := range list {
 		if c.Table != unit.Table && c.score >= 100 {
 			d.made.Others = append(d.made.Others, c)
 		}
+	}
+	if err := d.readPublic(); err != nil {
+		return nil, err
 	}
 	d.tables()
 	body := d.out.String()
@@ -82,14 +86,6 @@ func (d *drafter) unitName() string {
 func (d *drafter) unitKey() string { return d.unit.Table.called + "." + d.unit.Column }
 
 func (d *drafter) part(t *Table) *part { return d.parts[t.at] }
-
-// keys are the keys of a public table, where the owner lets them be read.
-func (d *drafter) keys(r reference) (Keys, error) {
-	if d.options.Keys == nil {
-		return Keys{}, nil
-	}
-	return d.options.Keys(r.to, r.to.column(r.key))
-}
 
 // backend is where the rows are.
 func (d *drafter) backend() string {

@@ -80,7 +80,7 @@ func TestNothingHiddenIsListed(t *testing.T) {
 			leads := map[string]*Table{"customer": unit, "kind": kinds}
 			orders := keyed("orders", append(columnsOf("id", "customer", "kind"), spelled), leads)
 			parts := assign(settled(unit, orders, kinds), Candidate{Table: unit, Column: "id"})
-			d := &drafter{unit: Candidate{Table: unit, Column: "id"}, parts: parts, guessed: map[*Table]bool{}}
+			d := &drafter{unit: Candidate{Table: unit, Column: "id"}, parts: parts}
 			l := d.column(parts[1], spelled)
 			listed := l.hidden == "" && l.rules != "keys: join"
 			switch {

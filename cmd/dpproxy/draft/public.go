@@ -3,6 +3,8 @@ package draft
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -61,10 +63,13 @@ func (d *drafter) public(p *part) {
 	t := p.table
 	if all, codes := d.shown(t); !codes {
 		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees %s of all rows of %s, exactly; strike it if any row is "+
-			"about a %s%s\n", plainText(all), plainText(t.called), d.unitName(), d.keyEnds(t))
+			"about a %s\n", plainText(all), plainText(t.called), d.unitName())
 	}
-	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n        columns:\n",
-		quote(t.called), quote(t.Schema+"."+t.Name))
+	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n", quote(t.called), quote(t.Schema+"."+t.Name))
+	if n := d.read[t].Rows; n > publicRows {
+		fmt.Fprintf(&d.out, "        max_rows: %d   # it has %d\n", 2*n, n)
+	}
+	d.out.WriteString("        columns:\n")
 	shown := false
 	for _, c := range t.Columns {
 		l := d.publicColumn(t, c)
@@ -79,28 +84,76 @@ func (d *drafter) public(p *part) {
 // lists asks of the lists of codes, whose marks are one: they have codes and what those are called.
 func (d *drafter) lists() {
 	var names []string
-	var ends string
 	for _, p := range d.parts {
 		if p.role == lookup {
 			if all, codes := d.shown(p.table); codes {
-				names, ends = append(names, p.table.called+" ("+all+")"), cmp.Or(ends, d.keyEnds(p.table))
+				names = append(names, p.table.called+" ("+all+")")
 			}
 		}
 	}
 	if len(names) > 0 {
 		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of these lists, exactly; strike each of which "+
-			"any row is about a %s: %s%s\n", d.unitName(), plainText(strings.Join(names, ", ")), ends)
+			"any row is about a %s: %s\n", d.unitName(), plainText(strings.Join(names, ", ")))
 	}
 }
 
-// keyEnds asks for the ends of a public table's keys where columns that name them have a guess.
-func (d *drafter) keyEnds(t *Table) string {
-	if !d.guessed[t] {
-		return ""
+// keysOf decides on a column that names the rows of a public table by a key that it shows: its values are the keys, or
+// those of the rows of which a text says what the column's name does:
+//
+//	visit_concept_id → concept(concept_id, domain_id, …):   {keys_of: concept.concept_id, where: "domain_id = 'Visit'"}
+func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
+	key := r.to.column(r.key)
+	padded := strings.HasPrefix(c.Type, "character(") || strings.HasPrefix(key.Type, "character(")
+	if d.publicColumn(r.to, key).hidden != "" || padded || whole(c) != whole(key) || textual(c) != textual(key) ||
+		!whole(c) && !textual(c) && (c.Type != "uuid" || key.Type != "uuid") {
+		return listing{}, false
 	}
-	return fmt.Sprintf("; columns that name its keys have 1 to %d, a guess: write their least and largest, "+
-		"or init --read-public", mostKeys)
+	l := listing{typ: declared(c), remark: "the keys of " + r.to.called}
+	where := ""
+	if column, value := d.saidOf(c, r.to); column != "" {
+		condition := identifier(column) + " = '" + strings.ReplaceAll(value, "'", "''") + "'"
+		where, l.remark = ", where: "+strconv.Quote(condition), l.remark+" whose "+column+" its name says"
+	}
+	l.rules = "domain: {keys_of: " + quote(r.to.called+"."+r.key) + where + "}"
+	return l, true
 }
+
+// readPublic reads the public tables, where the owner lets it.
+func (d *drafter) readPublic() (err error) {
+	d.read = map[*Table]Public{}
+	for _, p := range d.parts {
+		if p.role != lookup || d.options.Read == nil {
+			continue
+		}
+		texts := slices.DeleteFunc(slices.Clone(p.table.Columns), func(c *Column) bool {
+			return !textual(c) || d.publicColumn(p.table, c).hidden != ""
+		})
+		if d.read[p.table], err = d.options.Read(p.table, texts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saidOf finds the text in a column of a public table that is a part of another column's name, the longest of all.
+func (d *drafter) saidOf(c *Column, t *Table) (column, value string) {
+	name, most := " "+strings.Join(words(c.Name), " ")+" ", 0
+	for _, own := range t.Columns {
+		if d.publicColumn(t, own).hidden != "" {
+			continue
+		}
+		for _, v := range d.read[t].Values[own.Name] {
+			said := strings.Join(words(v), " ")
+			if len(said) > most && strings.Contains(name, " "+said+" ") && !strings.ContainsFunc(v, unprintable) {
+				column, value, most = own.Name, v, len(said)
+			}
+		}
+	}
+	return column, value
+}
+
+// publicRows are as many rows as a public table may have without saying so.
+const publicRows = 100_000
 
 // shown lists the columns of a public table that are shown, and reports whether it has nothing else but totals, names
 // of rows and when they were made.
