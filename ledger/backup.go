@@ -160,7 +160,8 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 	if f.opts.ReadOnly {
 		f.mu.RLock()
 		defer f.mu.RUnlock()
-		t := &batch{store: keepsNothing{}, book: f.book, base: f.book.links, links: f.book.links.Clone(), now: max(f.tick(), f.book.links.Time)}
+		links := f.book.links
+		t := &batch{store: keepsNothing{}, book: f.book, base: links, links: links.Clone(), now: max(f.tick(), links.Time)}
 		err := f.adopt(t, p)
 		var refused refusal
 		if errors.As(err, &refused) {

@@ -16,9 +16,14 @@ func TestByKind(t *testing.T) {
 		d.Tables = append(d.Tables, table)
 	}
 	p := &Policy{Datasets: []*Dataset{d}}
-	got := p.ByKind([]string{"table a: keeps the first 10", "table b: keeps the last", "table b_2: keeps the first 30", "table c: (id) is unique", "table a: (id, size) is unique", "column b.Größe: any text", "column c.size: any text", "table x: keeps the first 1"})
-	want := [][]string{{"table a: keeps the first 10", "table b_2: keeps the first 30"}, {"table b: keeps the last"}, {"table c: (id) is unique", "table a: (id, size) is unique"},
-		{"column b.Größe: any text", "column c.size: any text"}, {"table x: keeps the first 1"}}
+	got := p.ByKind([]string{"table a: keeps the first 10", "table b: keeps the last", "table b_2: keeps the first 30",
+		"table c: (id) is unique", "table a: (id, size) is unique", "column b.Größe: any text", "column c.size: any text",
+		"table x: keeps the first 1"})
+	want := [][]string{
+		{"table a: keeps the first 10", "table b_2: keeps the first 30"}, {"table b: keeps the last"},
+		{"table c: (id) is unique", "table a: (id, size) is unique"},
+		{"column b.Größe: any text", "column c.size: any text"}, {"table x: keeps the first 1"},
+	}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got\n%s", fmt.Sprintf("%q", got))
 	}

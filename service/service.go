@@ -157,7 +157,9 @@ func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog
 }
 
 // logByKind logs the first line of each kind, and how many more there are: dpproxy check --verbose has them all.
-func logByKind(ctx context.Context, p *policy.Policy, log *slog.Logger, level slog.Level, about string, lines []string) {
+func logByKind(
+	ctx context.Context, p *policy.Policy, log *slog.Logger, level slog.Level, about string, lines []string,
+) {
 	for _, kind := range p.ByKind(lines) {
 		var more []any
 		if len(kind) > 1 {
@@ -197,7 +199,8 @@ func consents(ctx context.Context, p *policy.Policy, log *slog.Logger) error {
 			return nil
 		}
 	}
-	book, err := ledger.Open(ctx, p.Ledger.URL, LedgerOptions(p, ledger.Options{ReadOnly: true}, slog.New(slog.DiscardHandler)))
+	options := LedgerOptions(p, ledger.Options{ReadOnly: true}, slog.New(slog.DiscardHandler))
+	book, err := ledger.Open(ctx, p.Ledger.URL, options)
 	if err != nil {
 		log.Warn("the ledger cannot be read, so whether it takes the policy is not known", "reason", err)
 		return nil

@@ -315,11 +315,15 @@ func (a answers) Shows(ctx context.Context, tables []*policy.Table) ([]inspect.E
 // grantForm reads a line of SHOW GRANTS: rights, on what, and to whom.
 var grantForm = regexp.MustCompile(`^GRANT (.*?) ON (.*?) TO (\S+)`)
 
+// harmless are the rights that the account may have.
+var harmless = []string{"SELECT", "USAGE", "SHOW VIEW", "SHOW DATABASES"}
+
 // listedColumns are the columns that a right is for.
 var listedColumns = regexp.MustCompile(`\([^)]*\)`)
 
-// roleFindingsMySQL says where dpproxy's account is stronger than its work needs. What PUBLIC may do, as everybody may
-// (MariaDB's installation lets it write to databases called test), counts where the policy's tables are.
+// roleFindingsMySQL says where dpproxy's account is stronger than its work needs. What everybody may do, as PUBLIC, is no
+// right of the account's (MariaDB's installation lets everybody write to databases called test…): it is warned of where
+// the policy's tables are.
 func roleFindingsMySQL(ctx context.Context, c *Conn, d *policy.Dataset) (list []backend.Finding, err error) {
 	rows, err := c.Texts(ctx, "SHOW GRANTS")
 	if err != nil {
@@ -336,7 +340,8 @@ func roleFindingsMySQL(ctx context.Context, c *Conn, d *policy.Dataset) (list []
 		}
 		into := &own
 		if match[3] == "PUBLIC" {
-			if into = &everybodys; !slices.ContainsFunc(d.Tables, func(t *policy.Table) bool { return t.View.Text == "" && grantedOn(match[2], t.Source.Schema) }) {
+			reached := func(t *policy.Table) bool { return t.View.Text == "" && grantedOn(match[2], t.Source.Schema) }
+			if into = &everybodys; !slices.ContainsFunc(d.Tables, reached) {
 				continue
 			}
 		}
@@ -346,17 +351,18 @@ func roleFindingsMySQL(ctx context.Context, c *Conn, d *policy.Dataset) (list []
 		}
 		for _, right := range strings.Split(granted, ",") {
 			right = strings.ToUpper(strings.TrimSpace(right))
-			if !slices.Contains([]string{"SELECT", "USAGE", "SHOW VIEW", "SHOW DATABASES"}, right) && !slices.Contains(*into, right) {
+			if !slices.Contains(harmless, right) && !slices.Contains(*into, right) {
 				*into = append(*into, right)
 			}
 		}
 	}
 	if len(own) > 0 {
-		list = append(list, backend.Finding{Fatal: true, Text: "dpproxy's account has the rights " + strings.Join(own, ", ") + "; it needs SELECT on the policy's tables and nothing else"})
+		list = append(list, backend.Finding{Fatal: true, Text: "dpproxy's account has the rights " + strings.Join(own, ", ") +
+			"; it needs SELECT on the policy's tables and nothing else"})
 	}
 	if len(everybodys) > 0 {
-		list = append(list, backend.Finding{Fatal: true, Text: "everybody, and so dpproxy's account, has the rights " + strings.Join(everybodys, ", ") +
-			" where the policy's tables are: REVOKE them FROM PUBLIC; the account needs SELECT on the policy's tables and nothing else"})
+		list = append(list, backend.Finding{Text: "everybody has the rights " + strings.Join(everybodys, ", ") +
+			" where the policy's tables are, and so has dpproxy's account, which needs none of them: REVOKE them FROM PUBLIC"})
 	}
 	return list, nil
 }

@@ -243,22 +243,22 @@ func TestMySQLFindings(t *testing.T) {
 		statement, want string
 		fatal           bool
 	}{
-		"as it should be":        {"SELECT 1", "a unique constraint on id proves one row per person", false},
-		"another engine":         {"ALTER TABLE visits ENGINE = MyISAM", "table visits is of the engine myisam, which has no snapshot", true},
-		"computed":               {"ALTER TABLE visits DROP COLUMN minutes, ADD COLUMN minutes int AS (visit * 2) VIRTUAL", "table visits: minutes is computed when it is read", true},
-		"a view":                 {"RENAME TABLE visits TO old, people TO p; CREATE VIEW visits AS SELECT * FROM old; RENAME TABLE p TO people; GRANT SHOW VIEW ON DATABASE_.* TO ROLE_", "table visits is a view: that no value makes its SELECT fail", false},
-		"a view's text":          {"RENAME TABLE visits TO old; CREATE VIEW visits AS SELECT * FROM old", "table people and table visits may both show the same rows, since visits reads the view DATABASE_.visits, which calls a stored function, or whose text", true},
-		"a view of both":         {"RENAME TABLE visits TO old; CREATE VIEW visits AS SELECT old.* FROM old JOIN people ON people.id = old.who; GRANT SHOW VIEW ON DATABASE_.* TO ROLE_", "table people and table visits both show rows of DATABASE_.people, and name their persons differently", true},
-		"a merged table":         {"ALTER TABLE visits ENGINE = MyISAM; RENAME TABLE visits TO old; CREATE TABLE visits LIKE old; ALTER TABLE visits ENGINE = MERGE UNION = (old)", "table visits is of the engine mrg_myisam, which may show rows of other tables", true},
-		"unique alone":           {"ALTER TABLE people DROP PRIMARY KEY, ADD UNIQUE (id), MODIFY id int NOT NULL", "no constraint proves one row per person", false},
-		"rights of writing":      {"GRANT INSERT ON DATABASE_.* TO ROLE_", "dpproxy's account has the rights INSERT", true},
-		"rights of files":        {"GRANT FILE ON *.* TO ROLE_", "dpproxy's account has the rights FILE", true},
-		"everybody's, of others": {"GRANT ALL ON `test%`.* TO PUBLIC", "a unique constraint on id proves one row per person", false},
-		"everybody's, there":     {"GRANT INSERT, SELECT ON `DATABASE_`.* TO PUBLIC", "everybody, and so dpproxy's account, has the rights INSERT where the policy's tables are", true},
-		"granting":               {"GRANT SELECT ON DATABASE_.* TO ROLE_ WITH GRANT OPTION", "the rights GRANT OPTION", true},
-		"a role":                 {"CREATE ROLE r_DATABASE_; GRANT r_DATABASE_ TO ROLE_", "dpproxy's account has a role", true},
-		"one column alone":       {"REVOKE SELECT ON DATABASE_.* FROM ROLE_; GRANT SELECT (id) ON DATABASE_.people TO ROLE_; GRANT SELECT ON DATABASE_.visits TO ROLE_", "column age (age) does not exist in the database, or dpproxy's account may not see it", true},
-		"another type":           {"ALTER TABLE people MODIFY age double", "column age: the policy says integer, the database says double", true},
+		"as it should be":   {"SELECT 1", "a unique constraint on id proves one row per person", false},
+		"another engine":    {"ALTER TABLE visits ENGINE = MyISAM", "table visits is of the engine myisam, which has no snapshot", true},
+		"computed":          {"ALTER TABLE visits DROP COLUMN minutes, ADD COLUMN minutes int AS (visit * 2) VIRTUAL", "table visits: minutes is computed when it is read", true},
+		"a view":            {"RENAME TABLE visits TO old, people TO p; CREATE VIEW visits AS SELECT * FROM old; RENAME TABLE p TO people; GRANT SHOW VIEW ON DATABASE_.* TO ROLE_", "table visits is a view: that no value makes its SELECT fail", false},
+		"a view's text":     {"RENAME TABLE visits TO old; CREATE VIEW visits AS SELECT * FROM old", "table people and table visits may both show the same rows, since visits reads the view DATABASE_.visits, which calls a stored function, or whose text", true},
+		"a view of both":    {"RENAME TABLE visits TO old; CREATE VIEW visits AS SELECT old.* FROM old JOIN people ON people.id = old.who; GRANT SHOW VIEW ON DATABASE_.* TO ROLE_", "table people and table visits both show rows of DATABASE_.people, and name their persons differently", true},
+		"a merged table":    {"ALTER TABLE visits ENGINE = MyISAM; RENAME TABLE visits TO old; CREATE TABLE visits LIKE old; ALTER TABLE visits ENGINE = MERGE UNION = (old)", "table visits is of the engine mrg_myisam, which may show rows of other tables", true},
+		"unique alone":      {"ALTER TABLE people DROP PRIMARY KEY, ADD UNIQUE (id), MODIFY id int NOT NULL", "no constraint proves one row per person", false},
+		"rights of writing": {"GRANT INSERT ON DATABASE_.* TO ROLE_", "dpproxy's account has the rights INSERT", true},
+		"rights of files":   {"GRANT FILE ON *.* TO ROLE_", "dpproxy's account has the rights FILE", true},
+		"PUBLIC elsewhere":  {"GRANT ALL ON `scratch\\_%`.* TO PUBLIC", "constraint on id proves one row per person", false},
+		"PUBLIC there":      {"GRANT INSERT ON DATABASE_.* TO PUBLIC", "everybody has the rights INSERT where the policy's", false},
+		"granting":          {"GRANT SELECT ON DATABASE_.* TO ROLE_ WITH GRANT OPTION", "the rights GRANT OPTION", true},
+		"a role":            {"CREATE ROLE r_DATABASE_; GRANT r_DATABASE_ TO ROLE_", "dpproxy's account has a role", true},
+		"one column alone":  {"REVOKE SELECT ON DATABASE_.* FROM ROLE_; GRANT SELECT (id) ON DATABASE_.people TO ROLE_; GRANT SELECT ON DATABASE_.visits TO ROLE_", "column age (age) does not exist in the database, or dpproxy's account may not see it", true},
+		"another type":      {"ALTER TABLE people MODIFY age double", "column age: the policy says integer, the database says double", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, database := clinicHouse(t)

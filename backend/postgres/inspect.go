@@ -29,7 +29,8 @@ const shapeSQL = `SELECT w.s, w.t, w.a, c.oid::int8,
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'relation of another kind' END,
   pg_catalog.format_type(a.atttypid, NULL), CASE WHEN b.enum AND b.type = a.atttypid THEN 'enum' WHEN b.enum THEN 'domain of an enum' ELSE pg_catalog.format_type(b.type, NULL) END,
   CASE WHEN b.type = 'pg_catalog.numeric'::pg_catalog.regtype AND b.mod >= 4 THEN (b.mod - 4) & 2047 ELSE -1 END,
-  COALESCE((SELECT NOT l.collisdeterministic FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation), false), a.attcollation::int8, a.attnotnull,
+  COALESCE((SELECT NOT l.collisdeterministic FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation), false),
+  a.attcollation::int8, a.attnotnull,
   a.attgenerated = 'v', c.relrowsecurity, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS w(s, t, a)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
@@ -38,9 +39,10 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.a AND a.a
 CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (
     SELECT a.atttypid, a.atttypmod
     UNION ALL SELECT y.typbasetype, CASE WHEN y.typtypmod < 0 THEN below.mod ELSE y.typtypmod END
-      FROM below CROSS JOIN LATERAL (SELECT d.typbasetype, d.typtypmod FROM pg_catalog.pg_type d WHERE d.oid = below.type AND d.typtype = 'd' OFFSET 0) AS y)
-  SELECT below.type, below.mod, y.typtype = 'e' AS enum
-  FROM below CROSS JOIN LATERAL (SELECT d.typtype FROM pg_catalog.pg_type d WHERE d.oid = below.type AND d.typtype <> 'd' OFFSET 0) AS y) AS b`
+      FROM below CROSS JOIN LATERAL (SELECT d.typbasetype, d.typtypmod FROM pg_catalog.pg_type d
+        WHERE d.oid = below.type AND d.typtype = 'd' OFFSET 0) AS y)
+  SELECT below.type, below.mod, y.typtype = 'e' AS enum FROM below CROSS JOIN LATERAL (
+    SELECT d.typtype FROM pg_catalog.pg_type d WHERE d.oid = below.type AND d.typtype <> 'd' OFFSET 0) AS y) AS b`
 
 // oldestVersion is the first PostgreSQL whose EXTRACT is exact and whose array_position takes any text type.
 const oldestVersion = 140000
@@ -65,7 +67,9 @@ func collectShape(rows pgx.Rows) (inspect.Shape, error) {
 		var at inspect.ColumnName
 		var c inspect.ColumnShape
 		var by collation
-		if err := rows.Scan(&at.Schema, &at.Table, &at.Column, &c.Relation, &c.Kind, &c.KindOf, &c.Base, &c.Scale, &c.Loose, &by, &c.NotNull, &c.Computed, &c.Secured, &c.Readable); err != nil {
+		err := rows.Scan(&at.Schema, &at.Table, &at.Column, &c.Relation, &c.Kind, &c.KindOf, &c.Base, &c.Scale, &c.Loose,
+			&by, &c.NotNull, &c.Computed, &c.Secured, &c.Readable)
+		if err != nil {
 			return nil, execute.ErrResult
 		}
 		c.More = by
@@ -259,7 +263,8 @@ func (b *DB) tableFindings(t *policy.Table, have inspect.Shape, said proofs) []b
 func unread(err error) error {
 	var server *pgconn.PgError
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &server) && server.Code == "57014" {
-		return fmt.Errorf("%w: its schema was not read within the deadline of %s", backend.ErrUnavailable, execute.DefaultDeadline)
+		return fmt.Errorf("%w: its schema was not read within the deadline, %s", backend.ErrUnavailable,
+			execute.DefaultDeadline)
 	}
 	return backend.ErrUnavailable
 }
@@ -267,7 +272,9 @@ func unread(err error) error {
 // parseFindings has PostgreSQL parse, without running it, a query that uses each table as measures can, and one that
 // compares keys of each two kinds that measures may compare. In a copy keys are compared as texts, which no type
 // refuses.
-func (b *DB) parseFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset, have inspect.Shape) (list []backend.Finding, err error) {
+func (b *DB) parseFindings(
+	ctx context.Context, tx pgx.Tx, d *policy.Dataset, have inspect.Shape,
+) (list []backend.Finding, err error) {
 	var texts []string
 	var refused []func(error) backend.Finding // of each text
 	ask := func(text string, err error, finding func(error) backend.Finding) {
@@ -289,7 +296,8 @@ func (b *DB) parseFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset, ha
 	for _, pair := range inspect.ComparedKeys(d, have, dialect.PostgreSQL) {
 		text, err := rewrite.CompareKeys(pair.Left.Columns[0], pair.Right.Columns[0], dialect.PostgreSQL)
 		finding := func(error) backend.Finding {
-			return backend.Finding{Fatal: true, Text: pair.String() + "PostgreSQL does not compare them, but statements over both tables do; give them one type and collation"}
+			return backend.Finding{Fatal: true, Text: pair.String() +
+				"PostgreSQL does not compare them, but statements over both tables do; give them one type and collation"}
 		}
 		if collationsConflict(pair.Left.Kind, pair.Right.Kind) {
 			err = errCollations
@@ -376,8 +384,9 @@ y.typcollation <> 0 FROM pg_catalog.pg_type y WHERE y.oid = $1::pg_catalog.text:
 
 // viewCollationSQL asks for the collation of a SELECT's column, and whether it takes different texts for equal. No row
 // is read.
-const viewCollationSQL = `SELECT COALESCE(pg_catalog.max(c.oid::pg_catalog.int8), 0), COALESCE(pg_catalog.bool_or(NOT c.collisdeterministic), false)
-FROM pg_catalog.pg_collation c WHERE c.oid = pg_catalog.pg_collation_for((SELECT v.%s FROM (%s) AS v WHERE false))::pg_catalog.regcollation`
+const viewCollationSQL = `SELECT COALESCE(pg_catalog.max(c.oid::pg_catalog.int8), 0),
+  COALESCE(pg_catalog.bool_or(NOT c.collisdeterministic), false) FROM pg_catalog.pg_collation c
+WHERE c.oid = pg_catalog.pg_collation_for((SELECT v.%s FROM (%s) AS v WHERE false))::pg_catalog.regcollation`
 
 // viewShape adds what a trusted SELECT would show. One that PostgreSQL does not accept shows nothing. It is described
 // within a transaction of its own, which a failure does not end.
@@ -408,7 +417,8 @@ func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into inspect.Sha
 			return execute.ErrResult
 		}
 		if collated && slices.Contains(inspect.KeyColumns(t), f.Name) {
-			if err := inner.QueryRow(ctx, fmt.Sprintf(viewCollationSQL, dialect.QuoteName(f.Name), whole)).Scan(&by, &c.Loose); err != nil {
+			text := fmt.Sprintf(viewCollationSQL, dialect.QuoteName(f.Name), whole)
+			if err := inner.QueryRow(ctx, text).Scan(&by, &c.Loose); err != nil {
 				return execute.ErrResult
 			}
 		}

@@ -32,9 +32,17 @@ func manyTables(tables int, more func(int) string) (statements []string, text st
       - {name: people, max_rows_per_unit: 1, columns: [{name: uid, type: "varchar(11)", keys: join}]}
 `)
 	for i := range tables {
-		statements = append(statements, fmt.Sprintf("CREATE TABLE t%d (id bigint PRIMARY KEY, uid %s NOT NULL UNIQUE, who bigint REFERENCES people, sort_order integer)", i, more(i)))
-		fmt.Fprintf(&b, `      - {name: t%d, unit: t%d.who = people.id, max_rows_per_unit: 3, unique: [[id], [uid]], columns: [{name: id, type: bigint, keys: join}, {name: uid, type: "varchar(11)", keys: join}, {name: sort_order, type: integer, keys: join}]}
-`, i, i)
+		statements = append(statements, fmt.Sprintf("CREATE TABLE t%d (id bigint PRIMARY KEY, uid %s NOT NULL UNIQUE, "+
+			"who bigint REFERENCES people, sort_order integer)", i, more(i)))
+		fmt.Fprintf(&b, `      - name: t%d
+        unit: t%[1]d.who = people.id
+        max_rows_per_unit: 3
+        unique: [[id], [uid]]
+        columns:
+          - {name: id, type: bigint, keys: join}
+          - {name: uid, type: "varchar(11)", keys: join}
+          - {name: sort_order, type: integer, keys: join}
+`, i)
 	}
 	return statements, b.String()
 }
@@ -55,7 +63,8 @@ func TestTransactionsOfManyTables(t *testing.T) {
 		t.Fatal(got)
 	}
 	var count int
-	err = h.Backend.(*DB).aside.QueryRow(t.Context(), "SELECT pg_catalog.sum(calls.n) FROM (SELECT pg_stat_get_db_xact_commit(oid) + pg_stat_get_db_xact_rollback(oid) AS n FROM pg_database WHERE datname = current_database()) AS calls").Scan(&count)
+	err = h.Backend.(*DB).aside.QueryRow(t.Context(), `SELECT pg_stat_get_db_xact_commit(oid) + pg_stat_get_db_xact_rollback(oid)
+FROM pg_catalog.pg_database WHERE datname = current_database()`).Scan(&count)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +90,8 @@ func TestOneKeyOfManyIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := backendtest.Inspect(t, backendtest.Open(t, p))
-	const want = "table people, column uid; table t0, column uid; table t1, column uid; table t2, column uid; and 16 more (character varying), and table t7, column uid (character): " +
-		"PostgreSQL takes different keys of the one for equal"
+	const want = "table people, column uid; table t0, column uid; table t1, column uid; table t2, column uid; " +
+		"and 16 more (character varying), and table t7, column uid (character): PostgreSQL takes different keys of the one for equal"
 	if strings.Count(got, "fatal=true") != 1 || !strings.Contains(got, want) {
 		t.Errorf("got\n%s", got)
 	}

@@ -199,7 +199,8 @@ func (p proofs) ask(ctx context.Context, tx pgx.Tx) error {
 // together is one query for several proofs of one SQL, which differ in their arguments: a row for each, in their order.
 // The arguments are columns of texts, which the SQL casts to their types.
 //
-//	SELECT (SELECT EXISTS (… s.nspname = w.a1::pg_catalog.name …)) FROM ROWS FROM (unnest($1), …) AS w(a1, …, i) ORDER BY w.i
+//	SELECT (SELECT EXISTS (… s.nspname = w.a1::pg_catalog.name …))
+//	FROM ROWS FROM (unnest($1), …) AS w(a1, …, i) ORDER BY w.i
 func together(of []*proof) (text string, args []any) {
 	var columns, names []string
 	text = of[0].sql
@@ -215,7 +216,8 @@ func together(of []*proof) (text string, args []any) {
 		}
 		args = append(args, column)
 	}
-	return fmt.Sprintf("SELECT (%s) FROM ROWS FROM (%s) WITH ORDINALITY AS w(%s, i) ORDER BY w.i", text, strings.Join(columns, ", "), strings.Join(names, ", ")), args
+	return fmt.Sprintf("SELECT (%s) FROM ROWS FROM (%s) WITH ORDINALITY AS w(%s, i) ORDER BY w.i",
+		text, strings.Join(columns, ", "), strings.Join(names, ", ")), args
 }
 
 // asText is an argument as PostgreSQL reads it from a text.

@@ -31,10 +31,11 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --policy policy.yaml",
 		Short: "Check a policy against the database's schema, and say what it means",
-		Long: `Reads the policy, connects to the database and compares the declared types and constraints with its schema, never with
-private rows; copies the public tables, and asks the ledger, where there is one, whether it would take the policy, as serve does. Then says what
-typical questions to tables would cost, and how exact their answers would be, for one who has spent nothing. Of many lines of one kind the first
-is printed, and their number; --verbose prints all. Exits with 0 when serve would start, with 3 when it would refuse to.`,
+		Long: `Reads the policy, connects to the database and compares the declared types and constraints with its schema, never
+with private rows; copies the public tables, and asks the ledger, where there is one, whether it would take the policy,
+as serve does. Then says what typical questions to tables would cost, and how exact their answers would be, for one who
+has spent nothing. Of many lines of one kind the first is printed, and their number; --verbose prints all. Exits with 0
+when serve would start, with 3 when it would refuse to.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return check(cmd, path, verbose) },
 	}
@@ -147,19 +148,22 @@ func (f *findings) slow(p *policy.Policy) []string {
 		names = fmt.Sprintf("%s and %s", strings.Join(f.numbered[:mostNamed], ", "), counted(more, "more table"))
 	}
 	return []string{"slow where there are many rows: " + names +
-		": each question numbers all of them; backend.snapshot copies them once, and row_rank (dpproxy prepare) has them numbered"}
+		": each question numbers all of them; backend.snapshot copies them once, and row_rank (dpproxy prepare) has them " +
+		"numbered"}
 }
 
 // describe says in plain words what a policy grants.
 func (to page) describe() {
 	p := to.of
-	fmt.Fprintf(to.out, "%s: %s, %s, listening on %s\n", p.Path, counted(len(p.Datasets), "dataset"), counted(len(p.Users), "user"), p.Server.Listen)
+	fmt.Fprintf(to.out, "%s: %s, %s, listening on %s\n", p.Path, counted(len(p.Datasets), "dataset"),
+		counted(len(p.Users), "user"), p.Server.Listen)
 	for _, d := range p.Datasets {
 		unit := "each row by itself"
 		if !d.Unit.Row {
 			unit = fmt.Sprintf("each %s (%s.%s)", d.Unit.Name, d.Unit.Table, d.Unit.Column)
 		}
-		fmt.Fprintf(to.out, "dataset %s protects %s; %s neighbours; %s accountant; cap (ε %s, δ %s)\n", d.ID, unit, d.Neighbors, d.Accountant, d.Cap.Epsilon, d.Cap.Delta)
+		fmt.Fprintf(to.out, "dataset %s protects %s; %s neighbours; %s accountant; cap (ε %s, δ %s)\n", d.ID, unit,
+			d.Neighbors, d.Accountant, d.Cap.Epsilon, d.Cap.Delta)
 		if len(d.Tables) > manyTables && !to.all {
 			fmt.Fprintf(to.out, "  %s:\n", counted(len(d.Tables), "table"))
 			to.say("  ", tableLines(d))
@@ -183,7 +187,8 @@ func tableLines(d *policy.Dataset) (lines []string) {
 			continue
 		}
 		if t.Analysed() {
-			say("table %s: %s of a SELECT over other tables, which is analysed where it is used", t.Name, counted(len(t.Columns), "column"))
+			say("table %s: %s of a SELECT over other tables, which is analysed where it is used", t.Name,
+				counted(len(t.Columns), "column"))
 			continue
 		}
 		of := "unit"
@@ -192,9 +197,11 @@ func tableLines(d *policy.Dataset) (lines []string) {
 		}
 		most := counted(t.MaxRowsPerUnit, "row") + " a " + of
 		if t.MaxGroups > 0 {
-			most = fmt.Sprintf("%s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of, counted(t.MaxPerGroup, "row"))
+			most = fmt.Sprintf("%s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of,
+				counted(t.MaxPerGroup, "row"))
 		}
-		say("table %s: %s, %s, at most %s", t.Name, counted(len(t.Columns), "column"), counted(len(t.All()), "release"), most)
+		say("table %s: %s, %s, at most %s", t.Name, counted(len(t.Columns), "column"), counted(len(t.All()), "release"),
+			most)
 	}
 	return lines
 }

@@ -25,7 +25,8 @@ func manyVisits(t *testing.T, tables int) string {
 	defer db.Close()
 	var b strings.Builder
 	for i := range tables {
-		if _, err := db.Exec(fmt.Sprintf("CREATE TABLE visits%d (id BIGINT PRIMARY KEY, who BIGINT, ward VARCHAR, room INTEGER)", i)); err != nil {
+		const table = "CREATE TABLE visits%d (id BIGINT PRIMARY KEY, who BIGINT, ward VARCHAR, room INTEGER)"
+		if _, err := db.Exec(fmt.Sprintf(table, i)); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&b, `      - name: visits%d
@@ -60,12 +61,14 @@ func TestCheckPrintsAPage(t *testing.T) {
 		t.Errorf("exit %d, %d lines: %s", out.Code, lines, out.Stderr)
 	}
 	golden(t, filepath.Join("testdata", "check_page.txt"), strings.ReplaceAll(out.Stdout, filepath.Dir(path)+"/", ""))
-	if all := kit.Run(t, "", "check", "--verbose", "--policy", path).Stdout; strings.Count(all, "\nwarning: dataset lab: column visits") != 60 || strings.Contains(all, "of this kind") {
+	all := kit.Run(t, "", "check", "--verbose", "--policy", path).Stdout
+	if strings.Count(all, "\nwarning: dataset lab: column visits") != 60 || strings.Contains(all, "of this kind") {
 		t.Errorf("--verbose: %s", all)
 	}
 	kit.Edit(t, path, "source: main.visits7\n", "source: main.visits_7\n")
 	out = kit.Run(t, "", "check", "--policy", path)
-	if at := strings.Index(out.Stdout, "error: "); out.Code != 3 || at < 0 || at > strings.Index(out.Stdout, "warning: ") || at > strings.Index(out.Stdout, "note: ") {
+	at := func(mark string) int { return strings.Index(out.Stdout, mark) }
+	if out.Code != 3 || at("error: ") < 0 || at("warning: ") < at("error: ") || at("note: ") < at("warning: ") {
 		t.Errorf("exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
 	}
 }

@@ -39,8 +39,8 @@ func priceCommand() *cobra.Command {
 		Use:   "price --policy policy.yaml --user NAME report.sql…",
 		Short: "Say what the statements of existing reports would cost, and why some would be refused",
 		Long: `Plans each statement of the files as a session of the user would, and charges nothing. It reads no private row: where
-a price depends on the rows of a public table it connects to the database and copies that table. Statements follow each other as in one session: SET, transactions and PREPARE apply to those behind it, and what one
-buys is free for the next; --each prices each by itself. A refused statement ends no transaction here, so that all refusals are told. The user's own releases and balance are read from the ledger where there is one.
+a price depends on the rows of a public table it connects to the database and copies that table. Statements follow
+each other as in one session: SET, transactions and PREPARE apply to those behind it, and what one buys is free for the next; --each prices each by itself. A refused statement ends no transaction here, so that all refusals are told. The user's own releases and balance are read from the ledger where there is one.
 A file named - is standard input. Behind it: what all statements would cost as a batch
 that dpproxy release buys, with which releases and errors, and what the steps of discretised columns cost and gain.
 With several users each is priced by herself, and the batch is what all of them would pay for once.

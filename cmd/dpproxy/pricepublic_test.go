@@ -14,7 +14,8 @@ import (
 func withPlaces(t *testing.T, rows int) string {
 	t.Helper()
 	path := kit.DuckDB(t, kit.Budgets{User: "1", Cap: "2"}, 0)
-	kit.Edit(t, path, "    tables:\n", "    tables:\n      - {name: places, source: main.places, public: true, columns: [{name: place, type: text}, {name: country, type: text}]}\n")
+	kit.Edit(t, path, "    tables:\n", "    tables:\n      - {name: places, source: main.places, public: true, "+
+		"columns: [{name: place, type: text}, {name: country, type: text}]}\n")
 	if rows < 0 {
 		return path
 	}
@@ -23,7 +24,8 @@ func withPlaces(t *testing.T, rows int) string {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec("CREATE TABLE places AS SELECT 'place ' || i AS place, 'country ' || i % 7 AS country FROM range(?) AS r(i)", rows); err != nil {
+	const table = "CREATE TABLE places AS SELECT 'place ' || i AS place, 'country ' || i % 7 AS country FROM range(?) AS r(i)"
+	if _, err := db.Exec(table, rows); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -34,22 +36,26 @@ func withPlaces(t *testing.T, rows int) string {
 func TestPriceOfAJoinWithAPublicTable(t *testing.T) {
 	kit.Beside(t)
 	path := withPlaces(t, 20)
-	r := priced(t, 0, "--policy", path, "--user", "alice", "--each", writeScript(t, "SELECT country, count(*) FROM people JOIN places ON place = city GROUP BY 1; SELECT city, count(*) FROM people GROUP BY 1"))
+	r := priced(t, 0, "--policy", path, "--user", "alice", "--each", writeScript(t,
+		"SELECT country, count(*) FROM people JOIN places ON place = city GROUP BY 1; SELECT city, count(*) FROM people GROUP BY 1"))
 	if len(r.Statements) != 2 || r.Statements[0].Status != "answered" || r.Statements[0].Cost != r.Statements[1].Cost {
 		t.Errorf("%+v", r.Statements)
 	}
 }
 
-// TestCheckAndServeAgree: what keeps serve from starting is an error of check, too: a public table of more rows than are
-// copied, and a policy that the ledger does not take.
+// TestCheckAndServeAgree: what keeps serve from starting is an error of check, too: a public table of more rows than
+// are copied, and a policy that the ledger does not take.
 func TestCheckAndServeAgree(t *testing.T) {
 	kit.Beside(t)
 	path := withPlaces(t, 150300)
 	refused := func(what string) {
 		t.Helper()
 		check, serve := kit.Run(t, "", "check", "--policy", path), kit.Run(t, "", "serve", "--policy", path)
-		if check.Code != 3 || !strings.Contains(check.Stdout, "error: ") || !strings.Contains(check.Stdout, what) || serve.Code != 1 || !strings.Contains(serve.Stderr, what) {
-			t.Errorf("check: exit %d: %s%s\nserve: exit %d: %s", check.Code, check.Stdout, check.Stderr, serve.Code, serve.Stderr)
+		if check.Code != 3 || !strings.Contains(check.Stdout, "error: ") || !strings.Contains(check.Stdout, what) {
+			t.Errorf("check: exit %d: %s%s", check.Code, check.Stdout, check.Stderr)
+		}
+		if serve.Code != 1 || !strings.Contains(serve.Stderr, what) {
+			t.Errorf("serve: exit %d: %s", serve.Code, serve.Stderr)
 		}
 	}
 	refused("public table places: has more than 100000 rows")

@@ -36,7 +36,8 @@ func mostlyNull(plan *plans.Plan, rows sandbox.Rows) string {
 				continue
 			}
 			share, _ := new(big.Rat).Quo(null, all).Float64()
-			return fmt.Sprintf("%.0f %% of %s is where %s is NULL, which values outside its domain are too: does the policy's domain fit it?", 100*share, c.Name, key.Name)
+			return fmt.Sprintf("%.0f %% of %s is where %s is NULL, which values outside its domain are too: "+
+				"does the policy's domain fit it?", 100*share, c.Name, key.Name)
 		}
 	}
 	return ""

@@ -14,17 +14,20 @@ import (
 func TestMostlyNull(t *testing.T) {
 	count := plans.OutColumn{Name: "n", Noisy: true, Error: &mechanisms.Error{HalfWidth: 490}}
 	key, other := plans.OutColumn{Name: "month"}, plans.OutColumn{Name: "ward"}
-	const told = "99 % of n is where month is NULL, which values outside its domain are too: does the policy's domain fit it?"
+	const told = "99 % of n is where month is NULL, which values outside its domain are too: " +
+		"does the policy's domain fit it?"
 	for _, c := range []struct {
 		name    string
 		columns []plans.OutColumn
 		rows    [][]policy.Value
 		want    string
 	}{
-		{"all", []plans.OutColumn{key, count}, [][]policy.Value{{int64(1), int64(500)}, {int64(2), int64(-700)}, {nil, int64(49500)}}, told},
+		{"all", []plans.OutColumn{key, count},
+			[][]policy.Value{{int64(1), int64(500)}, {int64(2), int64(-700)}, {nil, int64(49500)}}, told},
 		{"some", []plans.OutColumn{key, count}, [][]policy.Value{{int64(1), int64(9000)}, {nil, int64(49500)}}, ""},
 		{"noise", []plans.OutColumn{key, count}, [][]policy.Value{{int64(1), int64(-3)}, {nil, int64(480)}}, ""},
-		{"of another key", []plans.OutColumn{other, key, count}, [][]policy.Value{{int64(1), nil, int64(24750)}, {int64(2), nil, int64(24750)}, {int64(2), int64(1), int64(500)}}, told},
+		{"of another key", []plans.OutColumn{other, key, count},
+			[][]policy.Value{{int64(1), nil, int64(24750)}, {int64(2), nil, int64(24750)}, {int64(2), int64(1), int64(500)}}, told},
 		{"the one group", []plans.OutColumn{key, count}, [][]policy.Value{{nil, int64(49500)}}, ""},
 		{"nothing counted", []plans.OutColumn{key, count}, [][]policy.Value{{nil, nil}, {int64(1), nil}}, ""},
 		{"no key", []plans.OutColumn{count}, [][]policy.Value{{int64(49500)}, {int64(1)}}, ""},
