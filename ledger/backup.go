@@ -162,7 +162,7 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 		defer f.mu.RUnlock()
 		base := f.book.links
 		t := &batch{store: keepsNothing{}, book: f.book, base: base, links: base.Clone(), now: max(f.tick(), base.Time)}
-		err := adopt(t, p, f.opts.oneChain)
+		err := putInForce(t, p, f.opts.oneChain)
 		var refused refusal
 		if errors.As(err, &refused) {
 			return refused.error
@@ -173,12 +173,12 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 		if err := f.alone(t, p); err != nil {
 			return err
 		}
-		return adopt(t, p, f.opts.oneChain)
+		return putInForce(t, p, f.opts.oneChain)
 	}})
 }
 
-// adopt writes what a policy changes.
-func adopt(t *batch, p Terms, oneChain bool) error {
+// putInForce writes what a policy changes.
+func putInForce(t *batch, p Terms, oneChain bool) error {
 	a := adoption{batch: t, book: t.book.draft(), owner: map[string]string{}}
 	if !t.links.Split() && !oneChain { // a ledger of a program before
 		e := chain.Body()
