@@ -120,7 +120,9 @@ func firstPolicy(ctx context.Context, database string, f initFlags) (*draft.Draf
 	options := f.Options
 	options.URL, options.Named = address(conn.Config()), len(f.tables) > 0
 	if f.readPublic {
-		options.Read = func(t *draft.Table, texts []*draft.Column) (draft.Public, error) { return readPublic(ctx, conn, t, texts) }
+		options.Read = func(t *draft.Table, texts []*draft.Column) (draft.Public, error) {
+			return readPublic(ctx, conn, t, texts)
+		}
 	}
 	return draft.Write(schema, options)
 }
