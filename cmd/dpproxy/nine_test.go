@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -22,19 +23,20 @@ import (
 var nine = []struct {
 	name    string
 	tables  int
-	schemas []string
+	schemas string // "" means public
 	named   bool   // the owner says the unit
 	unit    string // as init writes it
 	ask     string // a private table
 	marks   int
 }{
 	{name: "clinic", tables: 39, unit: "person.person_id", ask: "visit_occurrence", marks: 30},
-	{name: "icu", tables: 31, schemas: []string{"ward_hosp", "ward_icu"}, unit: "patients.subject_id", ask: "icustays", marks: 30},
-	{name: "bikes", tables: 68, schemas: []string{"people", "staffing", "making", "buying", "selling"}, unit: "customer.customerid", ask: "salesorder", marks: 20},
+	{name: "icu", tables: 31, schemas: "ward_hosp ward_icu", unit: "patients.subject_id", ask: "icustays", marks: 30},
+	{name: "bikes", tables: 68, schemas: "people staffing making buying selling", unit: "customer.customerid",
+		ask: "salesorder", marks: 20},
 	{name: "records", tables: 11, unit: "customer.customer_id", ask: "invoice", marks: 8},
 	{name: "map", tables: 57, unit: "users.id", ask: "edits"},
 	{name: "billing", tables: 139, unit: "customers.id", ask: "invoices"},
-	{name: "links", tables: 76, schemas: []string{"public", "tools"}, unit: "member.id", ask: "comment"},
+	{name: "links", tables: 76, schemas: "public tools", unit: "member.id", ask: "comment"},
 	{name: "health", tables: 473, named: true, unit: "tracked.trackedid", ask: "caretaken"},
 	{name: "forum", tables: 15, unit: "users.id", ask: "posts", marks: 10},
 }
@@ -55,14 +57,12 @@ func TestInitOfNineSchemas(t *testing.T) {
 				t.Errorf("%d tables, want %d", n, c.tables)
 			}
 			server.Exec(t, database, sql)
-			schemas := c.schemas
-			if schemas == nil {
-				schemas = []string{"public"}
-			}
 			file := filepath.Join(t.TempDir(), "policy.yaml")
-			args := []string{"init", server.URLFor(role, database), "--all", "--from", "2020-01-01", "--until", "2029-12-31", "--out", file}
-			for _, s := range schemas {
-				server.Exec(t, database, "GRANT USAGE ON SCHEMA "+s+" TO "+role, "GRANT SELECT ON ALL TABLES IN SCHEMA "+s+" TO "+role)
+			args := []string{"init", server.URLFor(role, database), "--all", "--out", file,
+				"--from", "2020-01-01", "--until", "2029-12-31"}
+			for _, s := range strings.Fields(cmp.Or(c.schemas, "public")) {
+				server.Exec(t, database, "GRANT USAGE ON SCHEMA "+s+" TO "+role,
+					"GRANT SELECT ON ALL TABLES IN SCHEMA "+s+" TO "+role)
 				args = append(args, "--schema", s)
 			}
 			if c.named {
@@ -81,11 +81,14 @@ func TestInitOfNineSchemas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if marks := strings.Count(string(text), "# EDIT") - 1; c.marks > 0 && marks > c.marks { // one is the head's word for them
+			marks := strings.Count(string(text), "# EDIT") - 1 // one is the head's word for them
+			if c.marks > 0 && marks > c.marks {
 				t.Errorf("%d lines are marked EDIT, at most %d should be", marks, c.marks)
 			}
 			unseen(t, c.name, text)
-			golden(t, filepath.Join("testdata", "schemas", c.name+".yaml"), strings.Replace(string(text), lineWith(string(text), "  url: \"postgres:"), "  url: postgres://…\n", 1))
+			url := lineWith(string(text), "  url: \"postgres:")
+			golden(t, filepath.Join("testdata", "schemas", c.name+".yaml"),
+				strings.Replace(string(text), url, "  url: postgres://…\n", 1))
 			serves(t, file, database, c.ask)
 		})
 	}
@@ -104,7 +107,8 @@ func serves(t *testing.T, file, database, table string) {
 	}
 	checked := time.Now()
 	p := kit.Serve(t, file)
-	t.Logf("check took %.1f s, serve listens after %.1f s, and has logged %d bytes", checked.Sub(began).Seconds(), time.Since(checked).Seconds(), len(p.LogText()))
+	t.Logf("check took %.1f s, serve listens after %.1f s, and has logged %d bytes",
+		checked.Sub(began).Seconds(), time.Since(checked).Seconds(), len(p.LogText()))
 	if n := len(p.LogText()); n > 100<<10 {
 		t.Errorf("serve has logged %d bytes when it listens", n)
 	}
@@ -223,65 +227,82 @@ func schemaSQL(t *testing.T, name string) string {
 // shown, with what they show.
 var (
 	described = strings.Fields(`usergroup attribute userrole optionset optionitem optioncombo option optiongroup
-optiongroupset breakdown dataelement dataelementgroup dataelementgroupset dataset datasetsection dataentryform indicator indicatortype
-indicatorgroup indicatorgroupset legend legendset constant category categorygroup orgunitgroup orgunitgroupset
-validationrule validationrulegroup validationnotice predictor predictorgroup scheme schemestage schemesection
-schemerule schemeruleaction schemeruleinput schemeindicator schemeindicatorgroup schemenotice trackedtype trackedfield
-trackedfieldgroup trackedfilter relationkind approvallevel approvalflow report document dashboard dashboarditem
-externallayer localename colorset color sqlquery pushreport smscommand apptoken`)
+optiongroupset breakdown dataelement dataelementgroup dataelementgroupset dataset datasetsection dataentryform
+indicator indicatortype indicatorgroup indicatorgroupset legend legendset constant category categorygroup orgunitgroup
+orgunitgroupset validationrule validationrulegroup validationnotice predictor predictorgroup scheme schemestage
+schemesection schemerule schemeruleaction schemeruleinput schemeindicator schemeindicatorgroup schemenotice trackedtype
+trackedfield trackedfieldgroup trackedfilter relationkind approvallevel approvalflow report document dashboard
+dashboarditem externallayer localename colorset color sqlquery pushreport smscommand apptoken`)
 	charted = strings.Fields("chart pivot eventchart eventpivot mapview")
 )
 
-// descriptions writes the tables of health that repeat: of each thing its own table, with an uid, a code, who changed
-// it and whose it is, and tables of its translations, of who may see it, and of its further attributes; of each chart
-// what it shows; and in what order things are members of one another.
+// A description has an uid and a code, who changed it, and whose it is.
+const descriptionSQL = `CREATE TABLE %[1]s (%[1]sid int PRIMARY KEY, uid varchar(11) NOT NULL UNIQUE,
+  code varchar(50) UNIQUE, created timestamp NOT NULL, lastupdated timestamp NOT NULL,
+  lastupdatedby int REFERENCES userinfo, name varchar(230) NOT NULL UNIQUE, shortname varchar(50), description text,
+  %[2]ssortorder int, style jsonb, translations jsonb DEFAULT '[]', userid int REFERENCES userinfo,
+  publicaccess varchar(8));
+`
+
+const accessSQL = `
+CREATE TABLE usergroupaccess (usergroupaccessid int PRIMARY KEY, access varchar(255),
+  usergroupid int REFERENCES usergroup);
+CREATE TABLE attributevalue (attributevalueid int PRIMARY KEY, created timestamp, lastupdated timestamp, value text,
+  attributeid int NOT NULL REFERENCES attribute);
+CREATE TABLE usergroupmembers (userid int NOT NULL REFERENCES users, usergroupid int NOT NULL REFERENCES usergroup,
+  PRIMARY KEY (usergroupid, userid));
+CREATE TABLE userrolemembers (userid int NOT NULL REFERENCES users, userroleid int NOT NULL REFERENCES userrole,
+  PRIMARY KEY (userroleid, userid));
+CREATE TABLE userroleauthorities (userroleid int NOT NULL REFERENCES userrole, authority varchar(255));
+ALTER TABLE trackedvalue ADD FOREIGN KEY (trackedfieldid) REFERENCES trackedfield;
+ALTER TABLE trackedvalueaudit ADD FOREIGN KEY (trackedfieldid) REFERENCES trackedfield;
+ALTER TABLE enrolled ADD schemeid int NOT NULL REFERENCES scheme;
+ALTER TABLE caretaken ADD schemestageid int NOT NULL REFERENCES schemestage;
+ALTER TABLE trackedowner ADD schemeid int NOT NULL REFERENCES scheme;
+ALTER TABLE datavalue ADD FOREIGN KEY (dataelementid) REFERENCES dataelement;
+ALTER TABLE datavalueaudit ADD FOREIGN KEY (dataelementid) REFERENCES dataelement;
+ALTER TABLE caredatavalue ADD FOREIGN KEY (dataelementid) REFERENCES dataelement;
+ALTER TABLE caredatavalueaudit ADD FOREIGN KEY (dataelementid) REFERENCES dataelement;
+ALTER TABLE minmax ADD FOREIGN KEY (dataelementid) REFERENCES dataelement;
+`
+
+// descriptions writes the tables of health that repeat: of each thing its own table, and tables of its translations, of
+// who may see it, and of its further attributes; of each chart what it shows; and in what order things are members of
+// one another.
 func descriptions() string {
 	var b strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	things := append(slices.Clone(described), charted...)
 	for i, x := range things {
 		of := ""
 		if i > 2 {
-			of = fmt.Sprintf(" %[1]sid int REFERENCES %[1]s,", things[i/2])
+			of = fmt.Sprintf("%[1]sid int REFERENCES %[1]s, ", things[i/2])
 		}
-		say(`CREATE TABLE %[1]s (%[1]sid int PRIMARY KEY, uid varchar(11) NOT NULL UNIQUE, code varchar(50) UNIQUE, created timestamp NOT NULL, lastupdated timestamp NOT NULL,
-  lastupdatedby int REFERENCES userinfo, name varchar(230) NOT NULL UNIQUE, shortname varchar(50), description text,%[2]s sortorder int, style jsonb,
-  translations jsonb DEFAULT '[]', userid int REFERENCES userinfo, publicaccess varchar(8));`, x, of)
+		fmt.Fprintf(&b, descriptionSQL, x, of)
 	}
-	say(`CREATE TABLE usergroupaccess (usergroupaccessid int PRIMARY KEY, access varchar(255), usergroupid int REFERENCES usergroup);`)
-	say(`CREATE TABLE attributevalue (attributevalueid int PRIMARY KEY, created timestamp, lastupdated timestamp, value text, attributeid int NOT NULL REFERENCES attribute);`)
-	say(`CREATE TABLE usergroupmembers (userid int NOT NULL REFERENCES users, usergroupid int NOT NULL REFERENCES usergroup, PRIMARY KEY (usergroupid, userid));`)
-	say(`CREATE TABLE userrolemembers (userid int NOT NULL REFERENCES users, userroleid int NOT NULL REFERENCES userrole, PRIMARY KEY (userroleid, userid));`)
-	say(`CREATE TABLE userroleauthorities (userroleid int NOT NULL REFERENCES userrole, authority varchar(255));`)
-	link := func(x, what, column, to, unique string) {
-		say(`CREATE TABLE %[1]s%[2]s (%[1]sid int NOT NULL REFERENCES %[1]s, %[3]s int NOT NULL%[5]s REFERENCES %[4]s, PRIMARY KEY (%[1]sid, %[3]s));`, x, what, column, to, unique)
+	b.WriteString(accessSQL)
+	ordered := func(x, what, column string) {
+		fmt.Fprintf(&b, "CREATE TABLE %[1]s_%[2]s (%[1]sid int NOT NULL REFERENCES %[1]s, sort_order int NOT NULL, %[3]s,\n"+
+			"  PRIMARY KEY (%[1]sid, sort_order));\n", x, what, column)
 	}
-	for _, x := range things[:60] {
-		link(x, "translations", "objecttranslationid", "objecttranslation", " UNIQUE")
-		link(x, "useraccesses", "useraccessid", "useraccess", " UNIQUE")
-		link(x, "usergroupaccesses", "usergroupaccessid", "usergroupaccess", " UNIQUE")
-		link(x, "attributevalues", "attributevalueid", "attributevalue", " UNIQUE")
+	members := func(x, of string) { ordered(x, of+"s", fmt.Sprintf("%[1]sid int NOT NULL REFERENCES %[1]s", of)) }
+	for i, x := range described {
+		for _, l := range [][2]string{{"translations", "objecttranslation"}, {"useraccesses", "useraccess"},
+			{"usergroupaccesses", "usergroupaccess"}, {"attributevalues", "attributevalue"}} {
+			fmt.Fprintf(&b, "CREATE TABLE %[1]s%[2]s (%[1]sid int NOT NULL REFERENCES %[1]s,\n"+
+				"  %[3]sid int NOT NULL UNIQUE REFERENCES %[3]s, PRIMARY KEY (%[1]sid, %[3]sid));\n", x, l[0], l[1])
+		}
+		if i+1 < len(described) {
+			members(x, described[i+1])
+		}
 	}
 	for _, x := range charted {
-		for _, what := range []string{"filters", "rows", "columns"} {
-			say(`CREATE TABLE %[1]s_%[2]s (%[1]sid int NOT NULL REFERENCES %[1]s, sort_order int NOT NULL, dimension varchar(255), PRIMARY KEY (%[1]sid, sort_order));`, x, what)
-		}
-		say(`CREATE TABLE %[1]s_levels (%[1]sid int NOT NULL REFERENCES %[1]s, sort_order int NOT NULL, orgunitlevel int, PRIMARY KEY (%[1]sid, sort_order));`, x)
-		for _, to := range []string{"period", "orgunit", "indicator"} {
-			say(`CREATE TABLE %[1]s_%[2]ss (%[1]sid int NOT NULL REFERENCES %[1]s, sort_order int NOT NULL, %[2]sid int NOT NULL REFERENCES %[2]s, PRIMARY KEY (%[1]sid, sort_order));`, x, to)
-		}
-	}
-	for i, x := range described[:59] {
-		to := described[i+1]
-		say(`CREATE TABLE %[1]s_%[2]ss (%[1]sid int NOT NULL REFERENCES %[1]s, sort_order int NOT NULL, %[2]sid int NOT NULL REFERENCES %[2]s, PRIMARY KEY (%[1]sid, sort_order));`, x, to)
-	}
-	say(`ALTER TABLE trackedvalue ADD FOREIGN KEY (trackedfieldid) REFERENCES trackedfield;
-ALTER TABLE trackedvalueaudit ADD FOREIGN KEY (trackedfieldid) REFERENCES trackedfield;
-ALTER TABLE enrolled ADD schemeid int NOT NULL REFERENCES scheme;
-ALTER TABLE caretaken ADD schemestageid int NOT NULL REFERENCES schemestage;
-ALTER TABLE trackedowner ADD schemeid int NOT NULL REFERENCES scheme;`)
-	for _, x := range []string{"datavalue", "datavalueaudit", "caredatavalue", "caredatavalueaudit", "minmax"} {
-		say(`ALTER TABLE %s ADD FOREIGN KEY (dataelementid) REFERENCES dataelement;`, x)
+		ordered(x, "filters", "dimension varchar(255)")
+		ordered(x, "rows", "dimension varchar(255)")
+		ordered(x, "columns", "dimension varchar(255)")
+		ordered(x, "levels", "orgunitlevel int")
+		members(x, "period")
+		members(x, "orgunit")
+		members(x, "indicator")
 	}
 	return b.String()
 }
