@@ -19,9 +19,11 @@ import (
 )
 
 // nine are schemas of the kinds that people bring, each with its tables, the schemas they lie in, whom the budget
-// protects, and how many lines init may mark at most; 0 means no bound.
+// protects, and how many lines init may mark at most; 0 means no bound. Of health init itself finds those who report,
+// to whom nearly all of its tables lead: the largest policy that is served here.
 var nine = []struct {
 	name    string
+	from    string // whose tables they are; "" means its own, and then the draft is golden
 	tables  int
 	schemas string // "" means public
 	named   bool   // the owner says the unit
@@ -38,6 +40,7 @@ var nine = []struct {
 	{name: "billing", tables: 139, unit: "customers.id", ask: "invoices"},
 	{name: "links", tables: 76, schemas: "public tools", unit: "member.id", ask: "comment"},
 	{name: "health", tables: 473, named: true, unit: "tracked.trackedid", ask: "caretaken"},
+	{name: "health_users", from: "health", tables: 473, unit: "userinfo.userinfoid", ask: "usersetting"},
 	{name: "forum", tables: 15, unit: "users.id", ask: "posts", marks: 10},
 }
 
@@ -52,7 +55,7 @@ func TestInitOfNineSchemas(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			role, database := server.Role(t, ""), server.Database(t)
-			sql := schemaSQL(t, c.name)
+			sql := schemaSQL(t, cmp.Or(c.from, c.name))
 			if n := strings.Count("\n"+sql, "\nCREATE TABLE "); n != c.tables {
 				t.Errorf("%d tables, want %d", n, c.tables)
 			}
@@ -87,8 +90,10 @@ func TestInitOfNineSchemas(t *testing.T) {
 			}
 			unseen(t, c.name, text)
 			url := lineWith(string(text), "  url: \"postgres:")
-			golden(t, filepath.Join("testdata", "schemas", c.name+".yaml"),
-				strings.Replace(string(text), url, "  url: postgres://…\n", 1))
+			if c.from == "" {
+				golden(t, filepath.Join("testdata", "schemas", c.name+".yaml"),
+					strings.Replace(string(text), url, "  url: postgres://…\n", 1))
+			}
 			serves(t, file, database, c.ask)
 		})
 	}
@@ -141,7 +146,7 @@ type drafted struct {
 //	public T …     no other table is public
 //	hidden T.C …   no column that is listed
 //	key T.C …      a column that is not listed but for joins
-//	trusted T …    no other table has a SELECT that the owner vouches for
+//	trusted T …    no other table, but for those that may be public, has a SELECT that the owner vouches for
 func unseen(t *testing.T, name string, text []byte) {
 	t.Helper()
 	rules, err := os.ReadFile(filepath.Join("testdata", "schemas", name+".unsafe.txt"))
@@ -177,7 +182,7 @@ func unseen(t *testing.T, name string, text []byte) {
 		if table.Public && !in("public", bare) {
 			found = append(found, bare+" is public")
 		}
-		if table.Trusted && !in("trusted", bare) {
+		if table.Trusted && !in("trusted", bare) && !in("public", bare) {
 			found = append(found, bare+" is trusted")
 		}
 		for _, column := range table.Columns {
