@@ -32,8 +32,8 @@ var nine = []struct {
 	marks   int
 }{
 	{name: "clinic", tables: 39, unit: "person.person_id", ask: "visit_occurrence", marks: 30},
-	{name: "icu", tables: 31, schemas: "ward_hosp ward_icu", unit: "patients.subject_id", ask: "icustays", marks: 30},
-	{name: "bikes", tables: 68, schemas: "people staffing making buying selling", unit: "customer.customerid",
+	{name: "icu", tables: 31, schemas: "ward_hosp ward_icu", unit: "ward_hosp.patients.subject_id", ask: "icustays", marks: 30},
+	{name: "bikes", tables: 68, schemas: "people staffing making buying selling", unit: "selling.customer.customerid",
 		ask: "salesorder", marks: 20},
 	{name: "records", tables: 11, unit: "customer.customer_id", ask: "invoice", marks: 8},
 	{name: "map", tables: 57, unit: "users.id", ask: "edits"},
