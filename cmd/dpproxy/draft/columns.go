@@ -1,8 +1,8 @@
 package draft
 
 import (
-	"cmp"
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -16,7 +16,8 @@ import (
 type listing struct {
 	typ    string // as the policy declares it
 	rules  string // "domain: {min: 0, max: 119}", "keys: join"
-	decide string // what the owner must decide: the line is marked EDIT
+	ends   bool   // its least and largest value are a guess
+	dates  bool   // its first and last day are
 	remark string // what she may know
 	hidden string // why the column is not listed
 }
@@ -42,7 +43,7 @@ func (d *drafter) column(p *part, c *Column) listing {
 	if p.role == private && c.Name == p.paths[0].column && d.direct(p) {
 		return listing{hidden: "it names the " + d.unitName() + "; rows are joined by it all the same"}
 	}
-	if why := cmp.Or(unnamed(c), personal(c)); why != "" {
+	if why := unnamed(c); why != "" {
 		return listing{hidden: why}
 	}
 	if slices.Contains(t.Unsure, c.Name) {
@@ -56,7 +57,10 @@ func (d *drafter) column(p *part, c *Column) listing {
 			return d.asKey(p, c, d.foreign(c, r))
 		}
 	}
-	if slices.Contains(t.Primary, c.Name) && len(t.Primary) == 1 || c.Type == "uuid" {
+	if why := personal(c); why != "" {
+		return listing{hidden: why}
+	}
+	if slices.Contains(t.Primary, c.Name) && (len(t.Primary) == 1 || kindOf(c) == naming) || c.Type == "uuid" {
 		return joinKey(c)
 	}
 	about, as := t.counterpart(c.Name)
@@ -98,6 +102,9 @@ func joinKey(c *Column) listing {
 	return listing{typ: declared(c), rules: "keys: join", remark: "rows are joined by it; it is never shown"}
 }
 
+// mostKeys is the largest key of a public table that is guessed.
+const mostKeys = 1000000
+
 // foreign decides on a column that names a row elsewhere.
 func (d *drafter) foreign(c *Column, r reference) listing {
 	switch to := d.part(r.to); to.role {
@@ -112,12 +119,13 @@ func (d *drafter) foreign(c *Column, r reference) listing {
 		return listing{hidden: err.Error()}
 	case whole(c) && keys.Max != "":
 		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: %s, max: %s}", keys.Min, keys.Max), remark: "the keys of " + r.to.Name}
-	case whole(c):
-		most := "1000000"
+	case whole(c): // the place for a domain of the table's keys
+		most := mostKeys
 		if c.Type == "smallint" {
-			most = "32767"
+			most = math.MaxInt16
 		}
-		return listing{typ: c.Type, rules: "domain: {min: 1, max: " + most + "}", decide: "the least and the largest " + r.to.Name + "." + r.key + ", or init --read-public"}
+		d.guessed[r.to] = true
+		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: 1, max: %d}", most), remark: "a guess: EDIT says more at " + r.to.called}
 	case len(keys.Values) > 0:
 		return listing{typ: declared(c), rules: valueList(keys.Values), remark: "the keys of " + r.to.Name}
 	}
@@ -126,47 +134,47 @@ func (d *drafter) foreign(c *Column, r reference) listing {
 	return l
 }
 
-// values decides on a column by its type, constraints, comment and name.
+// values decides on a column by its kind, type, constraints and comment.
 func (d *drafter) values(t *Table, c *Column) listing {
-	b := learn(t, c)
-	base, _, _ := strings.Cut(c.Type, "(")
+	b, k := learn(t, c), kindOf(c)
+	known := len(b.values) > 0 || len(c.Labels) > 0 || b.low != "" // a constraint's word is more than a name's
 	switch {
+	case k == secret, k == identity, k == naming && !known:
+		return listing{hidden: why[k]}
 	case len(c.Labels) > 0 && c.Domain != "":
 		return listing{hidden: "its type is a domain over an enumerated type, which a view as source can cast to text"}
 	case len(c.Labels) > 0:
 		return listing{typ: "enum", rules: valueList(c.Labels)}
-	case c.Type == "boolean":
+	case k == flag:
 		return listing{typ: c.Type}
-	case whole(c), fractional(c):
+	case numbers(c):
 		return number(c, b)
 	case dated(c):
 		return d.day(c, b)
-	case base == "text", base == "character varying", base == "character":
-		return text(c, b)
+	case textual(c) && declarable(declared(c)) || strings.HasPrefix(c.Type, "character"):
+		return text(t, c, k, b)
 	}
 	return listing{hidden: "no domain can be guessed for " + c.Type}
 }
 
-// text decides on text: a list of values where one is known; else they are found, or, of free text, never shown.
-func text(c *Column, b bounds) listing {
-	padded := strings.HasPrefix(c.Type, "character(") && c.Type != "character(1)"
+// text decides on text: a list of values where one is known; else those of categories are found, and free text is never
+// shown. Anything else is not listed.
+func text(t *Table, c *Column, k kind, b bounds) listing {
+	typ := declared(c)
+	if strings.HasPrefix(typ, "char(") {
+		typ = "text" // nothing but a list is a char's
+	}
 	switch {
 	case len(b.values) > 0:
 		return listing{typ: declared(c), rules: valueList(b.values)}
-	case freeWords.names(c.Name):
-		typ := declared(c)
-		if strings.HasPrefix(c.Type, "character") && !strings.HasPrefix(c.Type, "character varying") {
-			typ = "text"
-		}
+	case t.isUnique(c.Name):
+		return listing{hidden: "no two rows have the same"}
+	case k == free:
 		return listing{typ: typ, rules: "domain: any", remark: "any text: conditions on it are answered (LIKE, =), and its values are never shown"}
-	case padded:
-		return listing{hidden: fmt.Sprintf("nothing says what values it has; with their list: {name: %s, type: %q, domain: {values: [first, second]}}", quote(c.Name), declared(c))}
+	case k == category:
+		return listing{typ: typ, rules: "keys: discover", remark: "its values are found where enough units have them; a list answers more"}
 	}
-	typ := declared(c)
-	if base, _, _ := strings.Cut(c.Type, "("); base == "character" {
-		typ = "text"
-	}
-	return listing{typ: typ, rules: "keys: discover", remark: "its values are found where enough units have them; a list answers more"}
+	return listing{hidden: why[k]}
 }
 
 // ends are the usual least and largest value of what a name says.
@@ -177,6 +185,9 @@ var usual = map[string]ends{
 	"percent": {"0", "100"}, "percentage": {"0", "100"}, "pct": {"0", "100"},
 	"rating": {"0", "10"}, "semester": {"1", "20"}, "term": {"1", "20"}, "star": {"0", "10"}, "priority": {"0", "10"}, "severity": {"0", "10"},
 }
+
+// born are those of parts of a birthday.
+var born = map[string]ends{"year": {"1900", "2029"}, "month": {"1", "12"}, "day": {"1", "31"}}
 
 // shareWords are names of what is mostly a part of one.
 var shareWords = vocabularyOf("discount rate tax vat share ratio fraction probability")
@@ -196,12 +207,13 @@ func number(c *Column, b bounds) listing {
 	b.enumerate()
 	known := b.low != "" && (b.high != "" || b.below != "")
 	guess, named := ends{"0", most}, false
-	if list := words(c.Name); len(list) > 0 { // year_of_study is no year, release_year is one
-		if e, ok := usual[list[len(list)-1]]; ok {
-			guess, named = e, true
-		} else if parts && shareWords[list[len(list)-1]] {
-			guess, named = ends{"0", "1"}, true
-		}
+	head := last(words(c.Name)) // year_of_study is no year, release_year is one
+	if e, ok := usual[head]; ok {
+		guess, named = e, true
+	} else if e, ok := born[last(subject(words(c.Name)))]; ok && birthWords.in(c.Name) {
+		guess, named = e, true
+	} else if parts && shareWords[head] {
+		guess, named = ends{"0", "1"}, true
 	}
 	low, high := guess.low, "max: "+guess.high
 	if b.low != "" {
@@ -217,7 +229,7 @@ func number(c *Column, b bounds) listing {
 		low, high, known = guess.low, "max: "+guess.high, false
 	}
 	if !known && !named {
-		l.decide = "its least and largest value, which bound what one row adds to a sum; or domain: private, and dpproxy bounds finds them at a price"
+		l.ends = true
 	} else if !known {
 		l.remark = "as its name says"
 	}
@@ -322,12 +334,12 @@ func fraction(scale int) string {
 
 // day decides on a date or a moment.
 func (d *drafter) day(c *Column, b bounds) listing {
-	from, until, remark := d.options.From, d.options.Until, "as --from and --until say"
+	from, until, remark, guess := d.options.From, d.options.Until, "as --from and --until say", false
 	if from == "" {
-		from, until, remark = firstDay, lastDay, "a guess"
+		from, until, remark, guess = firstDay, lastDay, "a guess", b.low == "" || b.high == ""
 	}
 	if birthWords.in(c.Name) {
-		from, until, remark = firstBorn, lastBorn, "as its name says"
+		from, until, remark, guess = firstBorn, lastBorn, "as its name says", false
 	}
 	if isDay(b.low) {
 		from = b.low
@@ -340,11 +352,11 @@ func (d *drafter) day(c *Column, b bounds) listing {
 	}
 	switch c.Type {
 	case "date":
-		return listing{typ: "date", rules: fmt.Sprintf("domain: {min: %s, max: %s}", from, until), remark: remark}
+		return listing{typ: "date", rules: fmt.Sprintf("domain: {min: %s, max: %s}", from, until), remark: remark, dates: guess}
 	case "timestamp with time zone":
-		return listing{typ: "timestamptz", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until)), remark: remark}
+		return listing{typ: "timestamptz", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until)), remark: remark, dates: guess}
 	case "timestamp without time zone":
-		return listing{typ: "timestamp", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until)), remark: remark}
+		return listing{typ: "timestamp", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until)), remark: remark, dates: guess}
 	}
 	return listing{hidden: "no domain can be guessed for " + c.Type}
 }

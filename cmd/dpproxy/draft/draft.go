@@ -38,17 +38,24 @@ type drafter struct {
 	parts   []*part
 	out     strings.Builder
 	made    *Draft
+	asked   map[string]bool // what a mark has asked already
+	dates   bool            // some first and last day is a guess
+	guessed map[*Table]bool // public tables of which the ends of keys are a guess
 }
 
 // Write drafts a policy. Where the schema does not tell whom the budget protects, the error is a Doubt.
 func Write(s *Schema, o Options) (*Draft, error) {
-	s.settle()
+	usual := "public"
+	if o.Copied { // of MySQL it is the URL's database
+		usual = ""
+	}
+	s.settle(usual)
 	list := candidates(s)
 	unit, err := choose(s, list, o.Unit)
 	if err != nil {
 		return nil, err
 	}
-	d := &drafter{options: o, unit: unit, parts: assign(s, unit), made: &Draft{Unit: unit}}
+	d := &drafter{options: o, unit: unit, parts: assign(s, unit), made: &Draft{Unit: unit}, asked: map[string]bool{}, guessed: map[*Table]bool{}}
 	for _, c := range list {
 		if c.Table != unit.Table && c.score >= 100 {
 			d.made.Others = append(d.made.Others, c)
@@ -114,27 +121,48 @@ datasets:
 	}
 	d.out.WriteString(`    neighbors: add-remove
     accountant: zcdp
-    cap: {epsilon: 10, delta: 1e-6}          # EDIT: everybody together, for life
+    cap: {epsilon: 10, delta: 1e-6}          # EDIT: everybody together, for life, and in the next line each user
     budgets:
-      "*": {epsilon: 1, delta: 1e-7}         # EDIT: each user, for life
+      "*": {epsilon: 1, delta: 1e-7}
     defaults: {epsilon: 0.02, max_epsilon: 1, confidence: 0.95}   # of one question; dpproxy check says how many fit
     tables:
 `)
-	if d.options.From == "" {
-		fmt.Fprintf(&d.out, "      # Columns of dates and times have %s to %s, a guess: init --from 2020-01-01 --until 2029-12-31 gives them yours.\n", firstDay, lastDay)
+	if d.dates {
+		fmt.Fprintf(&d.out, "      # EDIT: columns of dates and times have %s to %s, a guess: init --from 2020-01-01 --until 2029-12-31 gives them yours\n", firstDay, lastDay)
+	}
+	d.guesses()
+}
+
+// guesses lists the foreign keys that nobody declared.
+func (d *drafter) guesses() {
+	var list strings.Builder
+	for _, p := range d.parts {
+		for _, r := range p.table.references() {
+			if r.guessed && p.role != leftOut && d.part(r.to).role != leftOut {
+				fmt.Fprintf(&list, "      #   %s\n", plainText(pathText(p.table, r)))
+			}
+		}
+	}
+	if list.Len() > 0 {
+		fmt.Fprintf(&d.out, "      # EDIT: no foreign key says so, but names do; where one is wrong, rows are protected as another %s's:\n%s", d.unitName(), list.String())
 	}
 }
 
 // tables writes the unit's table first, then those that lead to it, then the public ones, and says which are left out.
 func (d *drafter) tables() {
 	for _, r := range []role{unitTable, private, backward, lookup, leftOut} {
+		if r == lookup {
+			d.lists()
+		}
 		for _, p := range d.parts {
 			if p.role != r {
 				continue
 			}
-			if r == backward && !slices.ContainsFunc(d.columns(p), func(l listing) bool { return l.hidden == "" }) {
-				p.role, p.why = leftOut, p.why+"; none of its columns can be listed" // reported with the others
-				continue
+			if r == backward || r == private && len(p.table.from) == 0 {
+				if !slices.ContainsFunc(d.columns(p), func(l listing) bool { return l.hidden == "" }) {
+					p.role, p.why = leftOut, cmp.Or(p.why, "its rows lead to the "+d.unitName())+"; none of its columns can be listed" // reported with the others
+					continue
+				}
 			}
 			switch {
 			case r == lookup:
@@ -172,7 +200,7 @@ func (d *drafter) private(p *part) {
 	}
 	lines := d.columns(p)
 	d.unique(p, lines)
-	d.out.WriteString("        columns:\n")
+	fmt.Fprintf(&d.out, "        columns:%s\n", d.ends(t, lines))
 	shown := false
 	for i, c := range t.Columns {
 		shown = shown || lines[i].hidden == ""
@@ -181,6 +209,21 @@ func (d *drafter) private(p *part) {
 	if !shown {
 		d.warn(t, "has no column that can be listed: declare one, or it does not load")
 	}
+}
+
+// ends asks for the ends of a table's numbers, one mark for all whose names no other mark has asked for.
+func (d *drafter) ends(t *Table, lines []listing) string {
+	var names []string
+	for i, l := range lines {
+		if l.ends && !d.asked[t.Columns[i].Name] {
+			d.asked[t.Columns[i].Name] = true
+			names = append(names, t.Columns[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "   # EDIT: the least and largest value of " + plainText(strings.Join(names, ", ")) + ", which bound what one row adds to a sum; or domain: private, and dpproxy bounds finds them at a price"
 }
 
 // columns decides on each column of a table.
@@ -208,9 +251,10 @@ func (d *drafter) line(c *Column, l listing) {
 		entry += ", comment: " + fmt.Sprintf("%q", c.Comment)
 	}
 	entry += "}"
+	d.dates = d.dates || l.dates
 	switch {
-	case l.decide != "":
-		entry += "   # EDIT: " + plainText(l.decide)
+	case l.ends:
+		entry += "   # a guess: EDIT says more above"
 	case l.remark != "":
 		entry += "   # " + plainText(l.remark)
 	}
@@ -327,7 +371,7 @@ func (d *drafter) unique(p *part, lines []listing) {
 			switch {
 			case !slices.Contains(u, c.Name) || c.Name == own:
 				continue
-			case lines[i].hidden != "":
+			case lines[i].hidden != "" || !joins(lines[i]):
 				names = nil
 			default:
 				names = append(names, quote(c.Name))
@@ -344,31 +388,84 @@ func (d *drafter) unique(p *part, lines []listing) {
 	}
 }
 
-// public writes a lookup table, all of it but what tells of people.
+// joins reports whether a policy takes a column for a part of a key: rows are joined by it, or its domain is known.
+func joins(l listing) bool {
+	return l.rules == "" || strings.Contains(l.rules, "keys: join") || strings.HasPrefix(l.rules, "domain: {")
+}
+
+// public writes a lookup table: its keys, and what looks like a code or what one is called.
 func (d *drafter) public(p *part) {
 	t := p.table
-	if d.made.Public == 1 {
-		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of the public tables below, exactly; strike each of which any row is about a %s\n", d.unitName())
+	if all, codes := d.shown(t); !codes {
+		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees %s of all rows of %s, exactly; strike it if any row is about a %s%s\n", plainText(all), plainText(t.called), d.unitName(), d.keyEnds(t))
 	}
 	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n        columns:\n", quote(t.called), quote(t.Schema+"."+t.Name))
 	shown := false
 	for _, c := range t.Columns {
-		l := listing{typ: declared(c)}
-		if why := cmp.Or(unnamed(c), personal(c)); why != "" {
-			l.hidden = why
-		} else if why := d.namesUnlisted(t, c); why != "" {
-			l.hidden = why
-		} else if len(c.Labels) > 0 {
-			l.typ = "text" // as which its rows are copied
-		} else if !declarable(l.typ) && !strings.HasPrefix(l.typ, "char(") {
-			l.hidden = "its type is " + c.Type
-		}
+		l := d.publicColumn(t, c)
 		shown = shown || l.hidden == ""
 		d.line(c, l)
 	}
 	if !shown {
 		d.warn(t, "has no column that can be listed: declare one, or it does not load")
 	}
+}
+
+// lists asks of the lists of codes, whose marks are one: they have codes and what those are called.
+func (d *drafter) lists() {
+	var names []string
+	var ends string
+	for _, p := range d.parts {
+		if p.role == lookup {
+			if all, codes := d.shown(p.table); codes {
+				names, ends = append(names, p.table.called+" ("+all+")"), cmp.Or(ends, d.keyEnds(p.table))
+			}
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of these lists, exactly; strike each of which any row is about a %s: %s%s\n", d.unitName(), plainText(strings.Join(names, ", ")), ends)
+	}
+}
+
+// keyEnds asks for the ends of a public table's keys where columns that name them have a guess.
+func (d *drafter) keyEnds(t *Table) string {
+	if !d.guessed[t] {
+		return ""
+	}
+	return fmt.Sprintf("; columns that name its keys have 1 to %d, a guess: write their least and largest, or init --read-public", mostKeys)
+}
+
+// shown lists the columns of a public table that are shown, and reports whether it has nothing else but totals and when
+// its rows were made.
+func (d *drafter) shown(t *Table) (all string, codes bool) {
+	var names []string
+	codes = !stockWords.names(t.Name)
+	for _, c := range t.Columns {
+		switch hidden := d.publicColumn(t, c).hidden != ""; {
+		case !hidden:
+			names = append(names, c.Name)
+		case kindOf(c) != total && !(dated(c) && upkeepWords.in(c.Name)):
+			codes = false
+		}
+	}
+	return strings.Join(names, ", "), codes
+}
+
+// publicColumn decides on a column of a public table.
+func (d *drafter) publicColumn(t *Table, c *Column) listing {
+	why := cmp.Or(unnamed(c), d.namesUnlisted(t, c), personal(c))
+	if why == "" && !t.keyed(c) {
+		why = publicly(t, c)
+	}
+	l := listing{typ: declared(c), hidden: why}
+	switch {
+	case why != "":
+	case len(c.Labels) > 0:
+		l.typ = "text" // as which its rows are copied
+	case !declarable(l.typ) && !strings.HasPrefix(l.typ, "char("):
+		l.hidden = "its type is " + c.Type
+	}
+	return l
 }
 
 // namesUnlisted says that a column of a public table names a row of a table that is not public; "" means it does not.

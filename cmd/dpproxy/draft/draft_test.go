@@ -9,7 +9,7 @@ import (
 func TestWords(t *testing.T) {
 	for name, want := range map[string][]string{
 		"customer_id": {"customer", "id"}, "CustomerId": {"customer", "id"}, "customers": {"customer"}, "ADDRESSES": {"address"},
-		"categories": {"category"}, "status": {"status"}, "Student2Course": {"student2", "course"}, "": nil, "press": {"press"}, "gas": {"gas"},
+		"categories": {"category"}, "status": {"status"}, "Student2Course": {"student", "course"}, "": nil, "press": {"press"}, "gas": {"gas"},
 	} {
 		if got := words(name); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %q, want %q", name, got, want)

@@ -75,8 +75,11 @@ func (p *part) leading(parts []*part) (from []*part, by []reference, led bool) {
 func (p *part) rest(parts []*part) {
 	from, by, led := p.leading(parts)
 	about, others := p.about()
+	if about == "" {
+		about = p.extends(parts)
+	}
 	switch {
-	case about == "" && (led && !p.single(from, by) || p.links(parts)):
+	case about == "" && (led && !p.single(from, by) && p.codes() || p.links(parts)):
 		p.role, p.why = lookup, ""
 	case !led && about == "":
 		p.why = "no foreign key leads from its rows to the unit, nor to it; give it unit:, or public: true"
@@ -84,6 +87,8 @@ func (p *part) rest(parts []*part) {
 		p.why = about + ", and no foreign key says whom; give it unit:"
 	case others:
 		p.why = about + ": people whom this budget does not protect"
+	case about == "" && !p.single(from, by):
+		p.why = "beside its key nothing looks like a code or what one is called; public: true would show it to every analyst"
 	case about == "":
 		p.turn(from, by, "each of its rows belongs to one row of "+from[0].table.Name)
 	default:
@@ -111,6 +116,23 @@ func (p *part) links(parts []*part) bool {
 	return slices.ContainsFunc(list, func(r reference) bool { return parts[r.to.at].role == lookup }) && !slices.ContainsFunc(p.table.Columns, more)
 }
 
+// extends says that a table's rows are those of another one, which is not public; "" means that they are not.
+func (p *part) extends(parts []*part) string {
+	for _, r := range p.table.references() {
+		if r.column == p.table.key() && parts[r.to.at].role != lookup {
+			return "each of its rows is one of " + r.to.Name
+		}
+	}
+	return ""
+}
+
+// codes reports whether a table looks like a list of codes: it says what each is called, or is a list of places and
+// copies of things.
+func (p *part) codes() bool {
+	t := p.table
+	return stockWords.names(t.Name) || slices.ContainsFunc(t.Columns, func(c *Column) bool { return !t.keyed(c) && titled(t, c) })
+}
+
 // single reports whether each row of a table belongs to one row of a private table, as a constraint says.
 func (p *part) single(from []*part, by []reference) bool {
 	for i, r := range by {
@@ -125,7 +147,9 @@ func (p *part) single(from []*part, by []reference) bool {
 // column.
 func (p *part) turn(from []*part, by []reference, about string) {
 	p.why = about
-	if len(from) == 1 && (from[0].role == unitTable || from[0].role == private && len(from[0].paths) == 1) {
+	if len(from) == 1 && !from[0].table.isUnique(by[0].column) {
+		p.why += fmt.Sprintf(", and no constraint says that one row of %s alone names each of its rows", from[0].table.Name)
+	} else if len(from) == 1 && (from[0].role == unitTable || from[0].role == private && len(from[0].paths) == 1) {
 		p.role, p.from, p.of = backward, from[0], by[0]
 	} else if len(from) > 1 {
 		p.why += fmt.Sprintf(", and %s and %s lead to it: a SELECT as source would say whose its rows are", from[0].table.Name, from[1].table.Name)
@@ -150,11 +174,17 @@ func (p *part) about() (why string, others bool) {
 		return "its name is that of something that people have", false
 	}
 	for _, c := range t.Columns {
+		if documentWords.in(c.Name) && kindOf(c) == naming {
+			return "its column " + c.Name + " is the number of a document or a device", false
+		}
 		if named(c) && !slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == c.Name }) {
 			return "its column " + c.Name + " names people, though no foreign key says so", false
 		}
-		if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) {
+		if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) && !latestWords.in(c.Name) {
 			return "its column " + c.Name + " says when something happened", false
+		}
+		if list := subject(words(c.Name)); intimateWords.any(list) && !intimateWords.in(t.Name) {
+			return "its column " + c.Name + " says what people are", false
 		}
 	}
 	if len(t.Primary) == 0 {

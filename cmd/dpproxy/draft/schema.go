@@ -22,17 +22,23 @@ type Schema struct {
 }
 
 // settle notes what is found of all tables together, before any is looked at. Foreign keys of which a policy cannot
-// write a name are unsure.
-func (s *Schema) settle() {
+// write a name are unsure. Tables of any other schema than the usual one are called by theirs too, as in FROM cdm.person.
+func (s *Schema) settle(usual string) {
 	names := map[string]int{}
 	for i, t := range s.Tables {
 		t.at, t.refs, t.from, t.called = i, nil, nil, t.Name
 		names[t.Name]++
+		for _, c := range t.Columns {
+			c.Type = withoutPrecision(c.Type)
+		}
 	}
 	for _, t := range s.Tables {
-		if names[t.Name] > 1 {
+		if names[t.Name] > 1 || usual != "" && t.Schema != usual {
 			t.called = t.Schema + "." + t.Name
 		}
+	}
+	s.guess()
+	for _, t := range s.Tables {
 		t.Foreign = slices.DeleteFunc(slices.Clone(t.Foreign), func(f Foreign) bool {
 			unsure := !t.nameable() || !f.To.nameable() || slices.ContainsFunc(slices.Concat(f.Columns, f.Keys), func(c string) bool { return !nameable(c) })
 			if unsure {
@@ -46,6 +52,80 @@ func (s *Schema) settle() {
 			r.to.from = append(r.to.from, t)
 		}
 	}
+}
+
+// withoutPrecision is a type as a policy has it, which knows moments of one precision: of timestamp(6) with time zone it
+// is timestamp with time zone.
+func withoutPrecision(typ string) string {
+	before, rest, found := strings.Cut(typ, "(")
+	if _, after, _ := strings.Cut(rest, ")"); found && before == "timestamp" {
+		return before + after
+	}
+	return typ
+}
+
+// guess adds the foreign keys that names speak of and nobody declared: posts.user_id beside users.id.
+func (s *Schema) guess() {
+	tables := map[string][]*Table{} // by the name that a column has which names a row: "user id"
+	for _, t := range s.Tables {
+		if key := t.key(); key != "" && t.nameable() && nameable(key) {
+			names := []string{strings.Join(append(words(t.Name), "id"), " ")}
+			if own := strings.Join(words(key), " "); own != names[0] && strings.Contains(own, " ") {
+				names = append(names, own)
+			}
+			for _, n := range names {
+				tables[n] = append(tables[n], t)
+			}
+		}
+	}
+	for _, t := range s.Tables {
+		if !t.nameable() {
+			continue
+		}
+		best := map[*Table]int{} // how few words a column has that names a table's rows: user_id, not last_user_id
+		var list []Foreign
+		for _, c := range t.Columns {
+			if to := t.guessed(c, tables); to != nil && nameable(c.Name) {
+				n := len(words(c.Name))
+				if best[to] == 0 || n < best[to] {
+					best[to] = n
+				}
+				list = append(list, Foreign{Columns: []string{c.Name}, To: to, Keys: []string{to.key()}, Guessed: true})
+			}
+		}
+		for _, f := range list {
+			if len(words(f.Columns[0])) == best[f.To] {
+				t.Foreign = append(t.Foreign[:len(t.Foreign):len(t.Foreign)], f)
+			}
+		}
+	}
+}
+
+// guessed is the one table whose rows a column names by its name: user_id, last_user_id.
+func (t *Table) guessed(c *Column, tables map[string][]*Table) *Table {
+	declared := func(f Foreign) bool { return slices.Contains(f.Columns, c.Name) }
+	list := words(c.Name)
+	if slices.ContainsFunc(t.Foreign, declared) || slices.Contains(t.Unsure, c.Name) || len(list) < 2 || last(list) != "id" {
+		return nil
+	}
+	for at := range len(list) - 1 {
+		var fit []*Table
+		for _, to := range tables[strings.Join(list[at:], " ")] {
+			if k := to.column(to.key()); to != t && (k.Type == c.Type || whole(k) && whole(c)) && k.Domain == c.Domain {
+				fit = append(fit, to)
+			}
+		}
+		if near := slices.DeleteFunc(slices.Clone(fit), func(o *Table) bool { return o.Schema != t.Schema }); len(near) > 0 {
+			fit = near
+		}
+		if len(fit) > 0 {
+			if len(fit) > 1 {
+				return nil
+			}
+			return fit[0]
+		}
+	}
+	return nil
 }
 
 // nameable reports whether a policy can write a name in a path, table.column = table.column, and a table's behind its
@@ -115,6 +195,7 @@ type Foreign struct {
 	Columns []string
 	To      *Table
 	Keys    []string
+	Guessed bool // by names alone: nothing declares it
 }
 
 // column finds a column by name.
@@ -142,9 +223,15 @@ func (t *Table) isUnique(column string) bool {
 
 // reference is one column that names a row of another table, by that one's column.
 type reference struct {
-	column string
-	to     *Table
-	key    string
+	column  string
+	to      *Table
+	key     string
+	guessed bool
+}
+
+// keyed reports whether a column is a part of a table's key, or names a row elsewhere.
+func (t *Table) keyed(c *Column) bool {
+	return slices.Contains(t.Primary, c.Name) || slices.ContainsFunc(t.Foreign, func(f Foreign) bool { return slices.Contains(f.Columns, c.Name) })
 }
 
 // counterpart is the column elsewhere that a column of a key of several columns has the values of.
@@ -185,13 +272,13 @@ func (t *Table) references() []reference {
 	}
 	for _, f := range t.Foreign {
 		if len(f.Columns) == 1 {
-			add(reference{f.Columns[0], f.To, f.Keys[0]})
+			add(reference{f.Columns[0], f.To, f.Keys[0], f.Guessed})
 			continue
 		}
 		for i, key := range f.Keys {
 			for _, further := range f.To.Foreign {
 				if len(further.Columns) == 1 && further.Columns[0] == key && further.To.nameable() && nameable(further.Keys[0]) {
-					add(reference{f.Columns[i], further.To, further.Keys[0]})
+					add(reference{f.Columns[i], further.To, further.Keys[0], further.Guessed})
 				}
 			}
 		}

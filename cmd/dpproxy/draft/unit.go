@@ -93,7 +93,7 @@ func peopled(t *Table) (score int, why string) {
 	}
 	var columns []string
 	for _, c := range t.Columns {
-		if personal(c) != "" || birthWords.in(c.Name) {
+		if author := workingWords.names(c.Name); personal(c) != "" && !author || birthWords.in(c.Name) {
 			columns = append(columns, c.Name)
 		}
 	}
@@ -132,6 +132,10 @@ func (t *Table) paths(distances []int) (best []reference) {
 		if n := distances[r.to.at]; n >= 0 && n == distances[t.at]-1 {
 			best = append(best, r)
 		}
+	}
+	made := func(r reference) bool { return upkeepWords.in(r.column) } // created_by says whose a row is where nothing else does
+	if rest := slices.DeleteFunc(slices.Clone(best), made); len(rest) > 0 {
+		return rest
 	}
 	return best
 }

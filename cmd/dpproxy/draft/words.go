@@ -7,16 +7,16 @@ import (
 )
 
 // What a name says in English. A word decides nothing that matters alone: who is the unit is shown and may be
-// overruled, what looks personal or secret is left out, and a table is public only where nothing in it looks like it is
-// about people.
+// overruled, what looks personal or secret is left out, and a table is public only where it looks like a list of codes.
 
-// words splits a name: "customerId", "customer_id" and "CUSTOMER_ID" are customer, id. Plurals lose their s.
+// words splits a name: "customerId", "customer_id", "CUSTOMER_ID" and "customerid" are customer, id. Plurals lose their
+// s, and words the digits at their end.
 func words(name string) []string {
 	var list []string
 	var word []rune
 	flush := func() {
 		if len(word) > 0 {
-			list = append(list, singular(strings.ToLower(string(word))))
+			list = append(list, parts(strings.ToLower(string(word)))...)
 			word = word[:0]
 		}
 	}
@@ -35,8 +35,41 @@ func words(name string) []string {
 	return list
 }
 
+// longestRun is how many letters without a separator are taken apart.
+const longestRun = 64
+
+// parts takes apart what has no separators, into the fewest words that are known: "dateofbirth" is date, of, birth. What
+// is not made of known words alone is one word.
+func parts(run string) []string {
+	if letters := strings.TrimRightFunc(run, unicode.IsDigit); letters != "" {
+		run = letters
+	}
+	if w := singular(run); known[w] || len(run) > longestRun {
+		return []string{w}
+	}
+	best := make([][]string, len(run)+1) // of what stands before each place
+	best[0] = []string{}
+	for end := 2; end <= len(run); end++ {
+		for at := range end - 1 {
+			w := singular(run[at:end])
+			if best[at] != nil && known[w] && (best[end] == nil || len(best[at])+1 < len(best[end])) {
+				best[end] = append(slices.Clone(best[at]), w)
+			}
+		}
+	}
+	if whole := best[len(run)]; whole != nil {
+		return whole
+	}
+	if rest, ok := strings.CutSuffix(run, "id"); ok && len(rest) > 2 { // accountableid
+		return []string{singular(rest), "id"}
+	}
+	return []string{singular(run)}
+}
+
 func singular(w string) string {
 	switch {
+	case known[w]:
+		return w
 	case strings.HasSuffix(w, "ies") && len(w) > 4:
 		return w[:len(w)-3] + "y"
 	case strings.HasSuffix(w, "ss"), strings.HasSuffix(w, "us"), strings.HasSuffix(w, "is"), len(w) < 4:
@@ -51,18 +84,21 @@ func singular(w string) string {
 // vocabulary is a set of words.
 type vocabulary map[string]bool
 
-func vocabularyOf(text string) vocabulary {
+func vocabularyOf(text ...string) vocabulary {
 	v := vocabulary{}
-	for _, w := range strings.Fields(text) {
+	for _, w := range strings.Fields(strings.Join(text, " ")) {
 		v[w] = true
 	}
 	return v
 }
 
-// in reports whether any word of a name is in the vocabulary.
-func (v vocabulary) in(name string) bool {
-	return slices.ContainsFunc(words(name), func(w string) bool { return v[w] })
+// any reports whether one of some words is in the vocabulary.
+func (v vocabulary) any(list []string) bool {
+	return slices.ContainsFunc(list, func(w string) bool { return v[w] })
 }
+
+// in reports whether any word of a name is in the vocabulary.
+func (v vocabulary) in(name string) bool { return v.any(words(name)) }
 
 // names reports whether the last word of a name is in the vocabulary: "home_address" is an address, "address_type" is a
 // type.
@@ -71,62 +107,52 @@ func (v vocabulary) names(name string) bool {
 	return len(list) > 0 && v[list[len(list)-1]]
 }
 
-var (
-	protectedWords = vocabularyOf("customer client person people patient user member subscriber student pupil account donor voter guest passenger household resident citizen participant respondent tenant borrower insured beneficiary individual player child applicant candidate client consumer buyer shopper traveller traveler learner")
-	workingWords   = vocabularyOf("employee staff worker teacher doctor physician nurse driver seller agent contact author instructor manager clerk actor operator merchant supplier vendor courier technician personnel lecturer professor trainer")
+const (
+	protected = "customer client person people patient user member subscriber student pupil account donor voter guest passenger household resident citizen participant respondent tenant borrower insured beneficiary individual player child applicant candidate consumer buyer shopper traveller traveler learner"
+	working   = "employee staff worker teacher doctor physician nurse driver seller agent contact author instructor manager clerk actor operator merchant supplier vendor courier technician personnel lecturer professor trainer salesperson rep"
+	further   = "owner sender recipient receiver creator editor reviewer approver assignee moderator parent mother father spouse kin guardian caregiver sibling cashier signer payer payee holder cardholder"
 
-	secretWords   = vocabularyOf("password passwd pwd passphrase secret token salt hash apikey otp pin credential signature cvv cvc iban bic card ssn sin nino passport licence license biometric")
-	identityWords = vocabularyOf("email mail phone telephone mobile cell fax firstname lastname fullname surname forename givenname username login nickname street address address2 postcode zip zipcode plate url website ip mac imei latitude longitude lat lon lng avatar photo picture")
-	freeWords     = vocabularyOf("note comment description text body message remark content bio summary subject title detail instruction reason feedback review")
-	eventWords    = vocabularyOf("event log visit session message payment invoice ticket cart basket transaction booking reservation appointment claim loan purchase order review comment complaint call search click login audit history response answer enrollment admission diagnosis prescription")
-	ownedWords    = vocabularyOf("profile family home dwelling apartment contract subscription mandate case vehicle car device record wallet preference")
-	keyWords      = vocabularyOf("id no nr num number key code ref reference uuid guid")
-	upkeepWords   = vocabularyOf("update updated created modified inserted changed load loaded")
-	birthWords    = vocabularyOf("birth born dob birthday birthdate")
+	secrets    = "password passwd pwd passphrase passcode secret token salt hash hashed apikey otp totp hotp mfa tfa pin credential signature cvv cvc iban bic swift ssn sin nino passport licence license biometric jwt oauth bearer cookie digest seed crypt encrypted cipher nonce ssh rsa pgp gpg pem certificate cert privatekey keystore recovery mnemonic fingerprint retina iris challenge captcha webhook session csrf xsrf checksum signing keyring hmac sha sha1 sha256 md5 bcrypt"
+	identities = "email mail phone telephone mobile cell fax msisdn firstname lastname fullname surname forename givenname username login nickname screenname realname street address addr postcode postal zip zipcode plate url uri website homepage ip ipv mac imei imsi iccid latitude longitude lat lon lng geo geohash geom geometry gps coordinate geolocation avatar photo picture image selfie portrait handle alias whatsapp telegram skype twitter facebook instagram linkedin github signal discord slack tiktok wechat birthplace maiden hostname host fcm apns upn dn xmpp sip pseudonym signatory letterhead"
+	documents  = "card mrn nhs vin ein tin npi dea euid eid udi upc ean sku gtin isbn issn imei barcode qrcode device useragent uuid guid uid gid oid sid pid urn ark doi lei duns ehr emr chi medicare medicaid aadhaar pesel cpf cnpj curp tracking shipment"
+	ids        = "id no nr num number nbr ref reference uuid guid identifier serial key"
+	freely     = "note comment description text body message remark content bio biography summary subject title detail detailed instruction reason feedback review narrative memo caption phrase headline abstract excerpt raw cooked html markdown json xml payload blob data metadata meta extra config setting option preference query log trace stack error exception history interest hobby signup quote about introduction complaint"
+	events     = "event log visit session message payment invoice ticket cart basket transaction booking reservation appointment claim loan purchase order review comment complaint call search click login audit history response answer enrollment enrolment admission diagnosis diagnose prescription questionnaire survey assessment interview examination measurement screening genotype genome sample specimen result stay encounter trip ride delivery donation vote post topic score reading observation application consent"
+	owned      = "profile family home dwelling apartment contract subscription mandate case vehicle car device record wallet preference card override personality medical health body gene dna allergy disability"
+	upkeeps    = "update updated created create modified modify inserted changed change load loaded deleted archived added edited touched refreshed synced rowversion revision"
+	births     = "birth born dob birthday birthdate"
+	totals     = "count counter total sum avg average mean balance sold sale ytd qty quantity stock popularity usage uses used use view hit like vote follower download subscriber_count revenue turnover earning spent last latest recent running cumulative far remaining outstanding score rank ranking backlog"
+
+	// What an owner expects to be categories; of those of things a public table may show some, of people none.
+	things   = "type kind category subcategory class subclass genre group unit uom color colour size format rating currency country region continent language locale brand model edition material season weekday department division industry sector channel method mode route form medium nation state province county city town tier"
+	statuses = "status stage phase level grade severity priority role flag outcome disposition frequency shift ward careunit service specialty speciality reason marital insurance interpretation purpose product plan package drug medication antibiotic organism fluid specimen icd cpt drg hcpcs ndc loinc snomed atc naics"
+	intimate = "gender sex race ethnicity religion nationality citizenship education occupation profession employment income blood handedness orientation caste party residence"
+
+	labels  = "name title label code description desc descr abbreviation abbr abbrev symbol term caption short long iso alpha"
+	generic = "value source code cd name text label val string desc"
+	glue    = "of for by at on to in is has and or per the not from until since as with"
+	common  = "first last middle full given family maiden display real screen nick user next file api private public access account bank credit debit national tax health social security insurance policy medical chart record serial line row item page version step order invoice agent date time day month year week quarter hour start end begin begun finish due old new home work company business contact emergency personal primary secondary alternate default main other reset verification confirmation activation invite invitation referral promo coupon backup auth approval pass back front digit browser client server remote factor two one pub priv rec net gross unit list price cost amount rate percent age point position sort width height weight length area volume temperature dose hourly vaccine head parent sub super org organization organisation customer payment shipping billing delivery number driver driving voter student employee routing sort swift trust store shop product department patient person people modified row standard large thumbnail web purchasing service state province territory address2 line1 line2 line3 entity approved creditcard discharge admission death era occurrence concept drug condition procedure visit provider care site gender hash mother father middle suffix prefix initial action reply shopping document report sale paid unpaid prepaid valid invalid grid void solid bid acid lipid covid rapid hybrid android thyroid steroid humid"
 )
 
-// personal says why a column would tell who a row is about; "" means it would not.
-func personal(c *Column) string {
-	list := words(c.Name)
-	joined := strings.Join(list, "")
-	switch {
-	case secretWords.in(c.Name) && textual(c), secretWords.names(c.Name):
-		return "a secret, or a number that names its owner"
-	case identityWords.in(c.Name) && !numbers(c) || identityWords[joined], strings.HasSuffix(joined, "name") && nameOfPerson(list):
-		return "it tells who a person is"
-	}
-	return ""
-}
+var (
+	protectedWords, workingWords = vocabularyOf(protected), vocabularyOf(working)
+	peopleWords                  = vocabularyOf(protected, working, further)
+	secretWords, identityWords   = vocabularyOf(secrets), vocabularyOf(identities)
+	documentWords, keyWords      = vocabularyOf(documents), vocabularyOf(ids, "code")
+	idWords, freeWords           = vocabularyOf(ids), vocabularyOf(freely)
+	eventWords, ownedWords       = vocabularyOf(events), vocabularyOf(owned)
+	upkeepWords, birthWords      = vocabularyOf(upkeeps), vocabularyOf(births)
+	totalWords, thingWords       = vocabularyOf(totals), vocabularyOf(things)
+	categoryWords                = vocabularyOf(things, statuses, intimate)
+	intimateWords                = vocabularyOf(intimate)
+	labelWords, genericWords     = vocabularyOf(labels), vocabularyOf(generic)
+	titleWords                   = vocabularyOf("name title label code abbreviation abbr abbrev symbol term caption short long iso alpha")
+	nameWords                    = vocabularyOf("first last middle full given family maiden display user screen nick real birth legal preferred")
+	ordinalWords                 = vocabularyOf("line row item page version step episode floor level week day month year quarter semester visit installment seq sequence round attempt position as")
+	passCodeWords                = vocabularyOf("recovery backup verification access reset invite invitation auth authorization approval security confirmation activation challenge pass promo coupon referral login door alarm one time")
+	latestWords                  = vocabularyOf("last latest recent next") // which a list of codes may have, and does not show
+	stockWords                   = vocabularyOf("inventory store shop branch warehouse")
 
-// named reports whether a column names people by a key: customer_id, PatientNo.
-func named(c *Column) bool { return protectedWords.in(c.Name) && keyWords.names(c.Name) }
-
-// nameOfPerson reports whether a name's words are those of a person's: first_name, last_name, contact_name.
-func nameOfPerson(list []string) bool {
-	return len(list) > 1 && slices.ContainsFunc(list, func(w string) bool {
-		return protectedWords[w] || workingWords[w] || slices.Contains([]string{"first", "last", "middle", "full", "given", "family", "maiden", "display", "user"}, w)
-	})
-}
-
-// textual reports whether a column holds text of any kind.
-func textual(c *Column) bool {
-	base, _, _ := strings.Cut(c.Type, "(")
-	return len(c.Labels) == 0 && slices.Contains([]string{"text", "character varying", "character", "citext", "bytea", "json", "jsonb", "xml"}, base)
-}
-
-// numbers reports whether a column holds numbers.
-func numbers(c *Column) bool { return whole(c) || fractional(c) }
-
-func whole(c *Column) bool {
-	return slices.Contains([]string{"smallint", "integer", "bigint"}, c.Type)
-}
-
-func fractional(c *Column) bool {
-	base, _, _ := strings.Cut(c.Type, "(")
-	return slices.Contains([]string{"numeric", "real", "double precision"}, base)
-}
-
-// dated reports whether a column holds dates or times of day.
-func dated(c *Column) bool {
-	return c.Type == "date" || strings.HasPrefix(c.Type, "timestamp")
-}
+	known = vocabularyOf(protected, working, further, secrets, identities, documents, ids, freely, events, owned, upkeeps, births, totals, things, statuses, intimate,
+		labels, generic, glue, common, "inventory branch warehouse")
+)

@@ -1,0 +1,241 @@
+package draft
+
+import (
+	"slices"
+	"strings"
+)
+
+// kind is what a column holds, as far as its name and type say. What an analyst may be shown depends on it.
+type kind int
+
+const (
+	unsure   kind = iota
+	secret        // a password, a token, a key
+	identity      // tells who a person is, or where
+	naming        // names a row, a document or a device
+	free          // text that people write
+	category      // one of a few values that many rows share
+	label         // what a row of a list is called
+	total         // adds up other rows
+	measure       // a number
+	moment        // a date or a time
+	flag          // yes or no
+)
+
+// why says why a column of a kind is not listed among private rows; "" means that it is.
+var why = map[kind]string{
+	secret:   "a secret, or a number that names its owner",
+	identity: "it tells who a person is",
+	naming:   "it names a row, a document or a device, and no foreign key says of which table",
+	unsure:   "nothing says that it has a few values that many rows share; with their list: domain: {values: [first, second]}",
+	label:    "it may name one row alone; with a list: domain: {values: [first, second]}",
+}
+
+// whyNotPublic says why a column of a kind is not shown in a public table; "" means that it is.
+var whyNotPublic = map[kind]string{
+	secret:   why[secret],
+	identity: why[identity],
+	naming:   "it names a row, a document or a device",
+	free:     "text that people write",
+	total:    "it may add up private rows, so that a change of it is one person's",
+	measure:  "a number beside a code may be about one person alone",
+	moment:   "what happens to private rows may move it",
+	flag:     "a yes or no beside a code may be about one person alone",
+	unsure:   "nothing says that it is a code or what a code is called",
+}
+
+// kindOf decides by the words of a column's name, of which the last one that means something decides most, and by its
+// type.
+func kindOf(c *Column) kind {
+	list := words(c.Name)
+	switch {
+	case c.Type == "boolean":
+		return flag
+	case dated(c):
+		return moment
+	case numbers(c):
+		return kindOfNumber(c, subject(list))
+	case len(c.Labels) > 0, textual(c), c.Type == "uuid":
+		return kindOfText(c, list, subject(list))
+	case secretWords.any(list):
+		return secret
+	case identityWords.any(list), c.Type == "inet", c.Type == "cidr", strings.HasPrefix(c.Type, "macaddr"):
+		return identity
+	}
+	return unsure
+}
+
+// subject is what a name is about: "date_of_birth" is a date, "reason_for_visit" a reason.
+func subject(list []string) []string {
+	for i, w := range list {
+		if i > 0 && (w == "of" || w == "for") {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// last is the last of some words.
+func last(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1]
+}
+
+// trimmed leaves out the words at the end that say little, down to one of a vocabulary: gender_source_value is gender.
+// found is false where there is none.
+func trimmed(list []string, v vocabulary) (rest []string, found bool) {
+	for n := len(list); n > 0; n-- {
+		if v[list[n-1]] {
+			return list[:n], true
+		}
+		if !genericWords[list[n-1]] {
+			break
+		}
+	}
+	return nil, false
+}
+
+func kindOfNumber(c *Column, list []string) kind {
+	head := last(list)
+	_, secretly := trimmed(list, secretWords)
+	_, personally := trimmed(list, identityWords)
+	switch {
+	case secretly:
+		return secret
+	case personally:
+		return identity
+	case documentWords[head]:
+		return naming
+	case birthWords.in(c.Name), len(list) > 1 && ordinalWords[list[len(list)-2]] && idWords[head]:
+		return measure
+	case idWords[head], head == "by":
+		return naming
+	case totalWords.any(list):
+		return total
+	}
+	return measure
+}
+
+func kindOfText(c *Column, list, about []string) kind {
+	head := last(about)
+	few, categorical := trimmed(about, categoryWords)
+	switch {
+	case secretWords.any(list), head == "key", head == "code" && passCodeWords.any(list):
+		return secret
+	case nameOfPerson(list), birthWords.any(list):
+		return identity
+	case idWords[head], head == "by", documentWords[head], c.Type == "uuid", len(c.Labels) == 0 && fixed(c):
+		return naming
+	case freeWords[head]:
+		return free
+	case categorical && head == "name" && !thingWords[last(few)] && peopleWords.any(list):
+		return identity
+	case categorical, len(c.Labels) > 0:
+		return category
+	case identityWords.any(list), head != "name" && (peopleWords[head] || peopleWords[last(list)]):
+		return identity
+	case documentWords.any(list):
+		return naming
+	case labelWords[head] && !peopleWords.any(list):
+		return label
+	}
+	return unsure
+}
+
+// fixed reports whether a type has so many characters as hashes and tokens have.
+func fixed(c *Column) bool {
+	return strings.HasPrefix(c.Type, "character(") && longest(c) >= 16
+}
+
+// number10 reads a small whole number; 0 for anything else.
+func number10(text string) (n int) {
+	for _, r := range text {
+		if r < '0' || r > '9' || n > 1<<30 {
+			return 0
+		}
+		n = n*10 + int(r-'0')
+	}
+	return n
+}
+
+// nameOfPerson reports whether a name's words are those of a person's: first_name, last_name, contact_name.
+func nameOfPerson(list []string) bool {
+	if len(list) < 2 || last(list) != "name" {
+		return false
+	}
+	return slices.ContainsFunc(list, func(w string) bool { return peopleWords[w] || nameWords[w] })
+}
+
+// textual reports whether a column holds text of any kind.
+func textual(c *Column) bool {
+	base, _, _ := strings.Cut(c.Type, "(")
+	return len(c.Labels) == 0 && slices.Contains([]string{"text", "character varying", "character", "citext", "bytea", "json", "jsonb", "xml"}, base)
+}
+
+// numbers reports whether a column holds numbers.
+func numbers(c *Column) bool { return whole(c) || fractional(c) }
+
+func whole(c *Column) bool {
+	return slices.Contains([]string{"smallint", "integer", "bigint"}, c.Type)
+}
+
+func fractional(c *Column) bool {
+	base, _, _ := strings.Cut(c.Type, "(")
+	return slices.Contains([]string{"numeric", "real", "double precision"}, base)
+}
+
+// dated reports whether a column holds dates or times of day.
+func dated(c *Column) bool {
+	return c.Type == "date" || strings.HasPrefix(c.Type, "timestamp")
+}
+
+// publicly says why a public table does not show a column beside its keys; "" means that it does: what a row is called,
+// and categories of things.
+func publicly(t *Table, c *Column) string {
+	k, list := kindOf(c), subject(words(c.Name))
+	head := last(list)
+	_, thing := trimmed(list, thingWords)
+	own := head != "" && head == last(words(t.Name)) // genre.genre
+	switch {
+	case k == secret, k == identity, k == naming, !textual(c) && len(c.Labels) == 0:
+		return whyNotPublic[k]
+	case longest(c) > longestLabel:
+		return whyNotPublic[free]
+	case labelWords[head], thing, own:
+		return ""
+	case k == category:
+		return "the state of a row may be one person's"
+	}
+	return whyNotPublic[k]
+}
+
+// titled reports whether a column says what a row of a list is called.
+func titled(t *Table, c *Column) bool {
+	head := last(words(c.Name))
+	return publicly(t, c) == "" && (titleWords[head] || head == last(words(t.Name)))
+}
+
+// longestLabel is the size that what a code is called is declared with at most.
+const longestLabel = 500
+
+// longest is how many characters a text may have as its type says; 0 where it does not.
+func longest(c *Column) int {
+	_, inner, _ := strings.Cut(c.Type, "(")
+	return number10(strings.TrimSuffix(inner, ")"))
+}
+
+// personal says why a column would tell who a row is about; "" means it would not.
+func personal(c *Column) string {
+	if k := kindOf(c); k == secret || k == identity {
+		return why[k]
+	}
+	return ""
+}
+
+// named reports whether a column names people by a key: customer_id, PatientNo.
+func named(c *Column) bool {
+	list := words(c.Name)
+	return len(list) > 0 && protectedWords.any(list) && keyWords[last(list)]
+}
