@@ -149,27 +149,52 @@ func flushFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Adopt puts a policy in force. What has not changed leaves no row.
+// Adopt puts a policy in force. What has not changed leaves no row. A ledger that is opened for reading is left as it
+// is, and says whether it would take the policy.
 func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 	for _, t := range p.Datasets {
 		if err := t.sound(); err != nil {
 			return err
 		}
 	}
+	if f.opts.ReadOnly {
+		f.mu.RLock()
+		defer f.mu.RUnlock()
+		links := f.book.links
+		t := &batch{store: keepsNothing{}, book: f.book, base: links, links: links.Clone(), now: max(f.tick(), links.Time)}
+		err := f.adopt(t, p)
+		var refused refusal
+		if errors.As(err, &refused) {
+			return refused.error
+		}
+		return err
+	}
 	return f.do(ctx, &job{alone: true, after: func() { f.sharing.adopted = true }, run: func(t *batch) error {
 		if err := f.alone(t, p); err != nil {
 			return err
 		}
-		a := adoption{batch: t, book: t.book.draft(), owner: map[string]string{}}
-		if !t.links.Split() && !f.opts.oneChain { // a ledger of a program before
-			e := chain.Body()
-			if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {
-				return err
-			}
-		}
-		return a.adopt(p)
+		return f.adopt(t, p)
 	}})
 }
+
+// adopt writes what a policy changes.
+func (f *keeper) adopt(t *batch, p Terms) error {
+	a := adoption{batch: t, book: t.book.draft(), owner: map[string]string{}}
+	if !t.links.Split() && !f.opts.oneChain { // a ledger of a program before
+		e := chain.Body()
+		if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {
+			return err
+		}
+	}
+	return a.adopt(p)
+}
+
+// keepsNothing is a store for rows that are tried, and not written.
+type keepsNothing struct{ store.Store }
+
+func (keepsNothing) Insert(chain.Row) error                            { return nil }
+func (keepsNothing) ClearAccounts() error                              { return nil }
+func (keepsNothing) OpenAccount(store.AccountKey, store.Account) error { return nil }
 
 // adoption writes the rows of one Adopt, trying each on a draft of the book first.
 type adoption struct {

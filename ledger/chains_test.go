@@ -133,11 +133,6 @@ func TestPolicyHoldsAllChains(t *testing.T) {
 	verify(t, a)
 }
 
-// keepsNothing takes rows and forgets them.
-type keepsNothing struct{ store.Store }
-
-func (keepsNothing) Insert(chain.Row) error { return nil }
-
 // TestBatchesKeepToTheirs: a row in a chain that the batch does not hold is no row, and a fault; one for which the
 // batch has no number left is for the next batch.
 func TestBatchesKeepToTheirs(t *testing.T) {

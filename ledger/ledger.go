@@ -138,6 +138,7 @@ type Charge struct {
 // Ledger is the account book. All methods are safe for concurrent use.
 type Ledger interface {
 	// Adopt registers the datasets, caps and budgets of a policy before it serves, refuses what privacy rule 8 forbids.
+	// A ledger opened for reading alone registers nothing, and refuses the same.
 	Adopt(ctx context.Context, p Terms) error
 	// Charge pays for the items, durably, in one conditional update each for user, lifetime and cap. Of two requests
 	// for one item at a time, one gets the Receipt and the other waits until the release is saved or given up.

@@ -10,9 +10,11 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
+// MaxPublicRows is the most that max_rows may be.
+const MaxPublicRows = 10_000_000
+
 const (
 	maxRowsPerUnit    = 1_000_000
-	maxPublicRows     = 10_000_000
 	defaultPublicRows = 100_000
 )
 
@@ -151,7 +153,7 @@ func publicTable(t *Table, f *tableT, at place) {
 		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
 	})
 	t.MaxRowsPerUnit = 1
-	t.MaxRows = int(whole64(f.MaxRows, 1, maxPublicRows, at.key("max_rows"), "max_rows"))
+	t.MaxRows = int(whole64(f.MaxRows, 1, MaxPublicRows, at.key("max_rows"), "max_rows"))
 	if f.MaxRows == "" {
 		t.MaxRows = defaultPublicRows
 	}

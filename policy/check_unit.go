@@ -148,12 +148,32 @@ func (t *Table) sourceKey(source string) *Column {
 	return found(t.Keys, func(k *Column) bool { return k.Source == source })
 }
 
-// Comparable reports whether join keys may be compared: both name units, one leads to the other, or both are declared
-// with types that compare. Of other keys nothing is known, and a comparison that the database refuses would be found
-// too late.
+// ComparedBy is a reason why join keys may be compared: they lead to one key, or to units, or are declared with types
+// of one family. One of its fields is set.
+type ComparedBy struct {
+	Origin *Column
+	Unit   bool
+	Family Type
+}
+
+// ComparedBy lists the reasons that hold for a join key: it may be compared with those that share one. Of other keys
+// nothing is known, and a comparison that the database refuses would be found too late.
+func (c *Column) ComparedBy() []ComparedBy {
+	to := c.Origin()
+	list := []ComparedBy{{Origin: to}}
+	if to.Unit {
+		list = append(list, ComparedBy{Unit: true})
+	}
+	if to.Type != 0 {
+		list = append(list, ComparedBy{Family: to.Type.family()})
+	}
+	return list
+}
+
+// Comparable reports whether join keys may be compared.
 func (c *Column) Comparable(other *Column) bool {
-	a, b := c.Origin(), other.Origin()
-	return a == b || a.Unit && b.Unit || a.Type != 0 && b.Type != 0 && a.Type.family() == b.Type.family()
+	others := other.ComparedBy()
+	return slices.ContainsFunc(c.ComparedBy(), func(by ComparedBy) bool { return slices.Contains(others, by) })
 }
 
 // Origin is the key that c's values lead to. Keys that may be compared lead to one, or to units, or to keys of like

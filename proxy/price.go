@@ -266,7 +266,7 @@ func (p *Pricer) hold(plan *plans.Plan) {
 }
 
 // unreadPublic is said of a statement whose price depends on the rows of a public table.
-const unreadPublic = "the price depends on the rows of a public table, which were not read: prices are told without a database"
+const unreadPublic = "the price depends on the rows of a public table, which were not read"
 
 // refused says why a statement is not answered.
 func (out Priced) refused(err error) Priced {

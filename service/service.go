@@ -72,12 +72,8 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	s := &Service{alarms: &alarms{}}
 	log = slog.New(&overhears{next: log.Handler(), kept: s.alarms})
 	s.log = log
-	for _, w := range p.Warnings() {
-		log.Warn("policy: " + w)
-	}
-	for _, n := range append(p.Notes(), choose.LevelNotes(p)...) {
-		log.Info("policy: " + n)
-	}
+	logByKind(ctx, p, log, slog.LevelWarn, "policy: ", p.Warnings())
+	logByKind(ctx, p, log, slog.LevelInfo, "policy: ", append(p.Notes(), choose.LevelNotes(p)...))
 	s.putInForce(p)
 	if s.Ledger, err = ledger.Open(ctx, p.Ledger.URL, LedgerOptions(p, trust, log)); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
@@ -137,24 +133,80 @@ func (noCopies) GiveUp()     {}
 // inspect refuses to serve over a database that is not as the policy says.
 func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog.Logger) error {
 	var fatal []error
+	said := map[slog.Level][]string{}
 	for _, d := range p.Datasets {
 		findings, err := b.Inspect(ctx, p, d)
 		if err != nil {
 			return fmt.Errorf("database: %w", err)
 		}
 		for _, f := range findings {
-			if f.Fatal {
-				fatal = append(fatal, errors.New(f.Text))
-				continue
-			}
 			level := slog.LevelWarn
 			if f.Note {
 				level = slog.LevelInfo
 			}
-			log.Log(ctx, level, "database: "+f.Text, "dataset", d.ID)
+			if f.Fatal {
+				fatal = append(fatal, errors.New(f.Text))
+				continue
+			}
+			said[level] = append(said[level], "dataset "+d.ID+": "+f.Text)
 		}
 	}
+	logByKind(ctx, p, log, slog.LevelWarn, "database: ", said[slog.LevelWarn])
+	logByKind(ctx, p, log, slog.LevelInfo, "database: ", said[slog.LevelInfo])
 	return errors.Join(fatal...)
+}
+
+// logByKind logs the first line of each kind, and how many more there are: dpproxy check --verbose has them all.
+func logByKind(
+	ctx context.Context, p *policy.Policy, log *slog.Logger, level slog.Level, about string, lines []string,
+) {
+	for _, kind := range p.ByKind(lines) {
+		var more []any
+		if len(kind) > 1 {
+			more = []any{"more_of_this_kind", len(kind) - 1}
+		}
+		log.Log(ctx, level, about+kind[0], more...)
+	}
+}
+
+// Try does what Open does with a policy over its database, once Inspect has found nothing fatal, and leaves no trace:
+// it copies the public tables, asks the ledger, if there is one, whether it would take the policy, and puts the tables
+// into a sandbox. It returns why serve would not start. A sandbox on a server of the owner's is left alone, where a
+// proxy that runs has its own.
+func Try(ctx context.Context, p *policy.Policy, database backend.Backend, log *slog.Logger) error {
+	s := &Service{Backend: database, log: log}
+	public, err := s.readPublic(ctx, p.Datasets...)
+	if err != nil {
+		return err
+	}
+	if err := consents(ctx, p, log); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	if p.Sandbox.URL != "" {
+		return nil
+	}
+	if s.Engine, err = OpenSandbox(p, log); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer s.Engine.Close()
+	return s.furnish(ctx, p, public)
+}
+
+// consents asks the ledger whether it would take a policy. One that is not there yet takes any.
+func consents(ctx context.Context, p *policy.Policy, log *slog.Logger) error {
+	if path, ok := strings.CutPrefix(p.Ledger.URL, "sqlite:"); ok {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	options := LedgerOptions(p, ledger.Options{ReadOnly: true}, slog.New(slog.DiscardHandler))
+	book, err := ledger.Open(ctx, p.Ledger.URL, options)
+	if err != nil {
+		log.Warn("the ledger cannot be read, so whether it takes the policy is not known", "reason", err)
+		return nil
+	}
+	defer book.Close()
+	return book.Adopt(ctx, terms(p))
 }
 
 // errNoStart is all that an analyst may read of a cluster that does not start: what programs say names files.

@@ -109,7 +109,7 @@ func (s *Source) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 			return err
 		}
 		s.pins.Note(p, d, have)
-		if findings, err = roleFindingsMySQL(ctx, c); err != nil {
+		if findings, err = roleFindingsMySQL(ctx, c, d); err != nil {
 			return err
 		}
 		if s.weak {
@@ -312,15 +312,24 @@ func (a answers) Shows(ctx context.Context, tables []*policy.Table) ([]inspect.E
 	return list, nil
 }
 
-var grantForm = regexp.MustCompile(`^GRANT (.*?) ON (.*?) TO `)
+// grantForm reads a line of SHOW GRANTS: rights, on what, and to whom.
+var grantForm = regexp.MustCompile(`^GRANT (.*?) ON (.*?) TO (\S+)`)
 
-// roleFindingsMySQL says where dpproxy's account is stronger than its work needs.
-func roleFindingsMySQL(ctx context.Context, c *Conn) (list []backend.Finding, err error) {
+// harmless are the rights that the account may have.
+var harmless = []string{"SELECT", "USAGE", "SHOW VIEW", "SHOW DATABASES"}
+
+// listedColumns are the columns that a right is for.
+var listedColumns = regexp.MustCompile(`\([^)]*\)`)
+
+// roleFindingsMySQL says where dpproxy's account is stronger than its work needs. What everybody may do, as PUBLIC, is no
+// right of the account's (MariaDB's installation lets everybody write to databases called test…): it is warned of where
+// the policy's tables are.
+func roleFindingsMySQL(ctx context.Context, c *Conn, d *policy.Dataset) (list []backend.Finding, err error) {
 	rows, err := c.Texts(ctx, "SHOW GRANTS")
 	if err != nil {
 		return nil, err
 	}
-	var strong []string
+	var own, everybodys []string
 	for _, row := range rows {
 		match := grantForm.FindStringSubmatch(row[0])
 		if match == nil {
@@ -329,19 +338,57 @@ func roleFindingsMySQL(ctx context.Context, c *Conn) (list []backend.Finding, er
 			}
 			continue
 		}
-		granted := regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(match[1], "")
+		into := &own
+		if match[3] == "PUBLIC" {
+			reached := func(t *policy.Table) bool { return t.View.Text == "" && grantedOn(match[2], t.Source.Schema) }
+			if into = &everybodys; !slices.ContainsFunc(d.Tables, reached) {
+				continue
+			}
+		}
+		granted := listedColumns.ReplaceAllString(match[1], "")
 		if strings.Contains(row[0], "WITH GRANT OPTION") {
 			granted += ", GRANT OPTION"
 		}
 		for _, right := range strings.Split(granted, ",") {
 			right = strings.ToUpper(strings.TrimSpace(right))
-			if !slices.Contains([]string{"SELECT", "USAGE", "SHOW VIEW", "SHOW DATABASES"}, right) && !slices.Contains(strong, right) {
-				strong = append(strong, right)
+			if !slices.Contains(harmless, right) && !slices.Contains(*into, right) {
+				*into = append(*into, right)
 			}
 		}
 	}
-	if len(strong) > 0 {
-		list = append(list, backend.Finding{Fatal: true, Text: "dpproxy's account has the rights " + strings.Join(strong, ", ") + "; it needs SELECT on the policy's tables and nothing else"})
+	if len(own) > 0 {
+		list = append(list, backend.Finding{Fatal: true, Text: "dpproxy's account has the rights " + strings.Join(own, ", ") +
+			"; it needs SELECT on the policy's tables and nothing else"})
+	}
+	if len(everybodys) > 0 {
+		list = append(list, backend.Finding{Text: "everybody has the rights " + strings.Join(everybodys, ", ") +
+			" where the policy's tables are, and so has dpproxy's account, which needs none of them: REVOKE them FROM PUBLIC"})
 	}
 	return list, nil
+}
+
+// grantedOn reports whether what rights are on, such as `test\_%`.* or *.*, takes in tables of a database. A table that
+// is named takes in the whole: what may be done to it is looked at once.
+func grantedOn(on, database string) bool {
+	pattern, _, _ := strings.Cut(on, ".")
+	if pattern == "*" {
+		return true
+	}
+	pattern = strings.ReplaceAll(strings.Trim(pattern, "`"), "``", "`")
+	var form strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\' && i+1 < len(pattern):
+			i++
+			form.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
+		case c == '%':
+			form.WriteString(".*")
+		case c == '_':
+			form.WriteString(".")
+		default:
+			form.WriteString(regexp.QuoteMeta(string([]byte{c})))
+		}
+	}
+	matches, err := regexp.MatchString("(?is)^"+form.String()+"$", database)
+	return matches || err != nil
 }

@@ -1,13 +1,16 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/backend/internal/execute"
@@ -18,14 +21,16 @@ import (
 )
 
 // The queries here read PostgreSQL's catalogs alone. They run with an empty search_path, so that operators and
-// functions are pg_catalog's.
+// functions are pg_catalog's. OFFSET 0 has a type looked up by its number, where PostgreSQL, which expects many, would
+// read all types for each column.
 
 const shapeSQL = `SELECT w.s, w.t, w.a, c.oid::int8,
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'relation of another kind' END,
   pg_catalog.format_type(a.atttypid, NULL), CASE WHEN b.enum AND b.type = a.atttypid THEN 'enum' WHEN b.enum THEN 'domain of an enum' ELSE pg_catalog.format_type(b.type, NULL) END,
   CASE WHEN b.type = 'pg_catalog.numeric'::pg_catalog.regtype AND b.mod >= 4 THEN (b.mod - 4) & 2047 ELSE -1 END,
-  COALESCE((SELECT NOT l.collisdeterministic FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation), false), a.attnotnull,
+  COALESCE((SELECT NOT l.collisdeterministic FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation), false),
+  a.attcollation::int8, a.attnotnull,
   a.attgenerated = 'v', c.relrowsecurity, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS w(s, t, a)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
@@ -34,8 +39,10 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.a AND a.a
 CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (
     SELECT a.atttypid, a.atttypmod
     UNION ALL SELECT y.typbasetype, CASE WHEN y.typtypmod < 0 THEN below.mod ELSE y.typtypmod END
-      FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype = 'd')
-  SELECT below.type, below.mod, y.typtype = 'e' AS enum FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype <> 'd') AS b`
+      FROM below CROSS JOIN LATERAL (SELECT d.typbasetype, d.typtypmod FROM pg_catalog.pg_type d
+        WHERE d.oid = below.type AND d.typtype = 'd' OFFSET 0) AS y)
+  SELECT below.type, below.mod, y.typtype = 'e' AS enum FROM below CROSS JOIN LATERAL (
+    SELECT d.typtype FROM pg_catalog.pg_type d WHERE d.oid = below.type AND d.typtype <> 'd' OFFSET 0) AS y) AS b`
 
 // oldestVersion is the first PostgreSQL whose EXTRACT is exact and whose array_position takes any text type.
 const oldestVersion = 140000
@@ -49,6 +56,9 @@ func shapeArguments(list []inspect.ColumnName) []any {
 	return []any{schemas, tables, columns}
 }
 
+// collation is the number of the collation that a column is compared by: 0 means it has none.
+type collation int64
+
 // collectShape reads what shapeSQL returned.
 func collectShape(rows pgx.Rows) (inspect.Shape, error) {
 	defer rows.Close()
@@ -56,9 +66,13 @@ func collectShape(rows pgx.Rows) (inspect.Shape, error) {
 	for rows.Next() {
 		var at inspect.ColumnName
 		var c inspect.ColumnShape
-		if err := rows.Scan(&at.Schema, &at.Table, &at.Column, &c.Relation, &c.Kind, &c.KindOf, &c.Base, &c.Scale, &c.Loose, &c.NotNull, &c.Computed, &c.Secured, &c.Readable); err != nil {
+		var by collation
+		err := rows.Scan(&at.Schema, &at.Table, &at.Column, &c.Relation, &c.Kind, &c.KindOf, &c.Base, &c.Scale, &c.Loose,
+			&by, &c.NotNull, &c.Computed, &c.Secured, &c.Readable)
+		if err != nil {
 			return nil, execute.ErrResult
 		}
+		c.More = by
 		s[at] = c
 	}
 	return s, rows.Err()
@@ -106,11 +120,11 @@ func (b *DB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (
 	findings, err := b.settingFindings(ctx, d)
 	if err != nil {
 		b.log.Warn("the private database's settings cannot be read", "cause", cause(err))
-		return nil, backend.ErrUnavailable
+		return nil, unread(err)
 	}
 	pooler, err := b.poolerFindings(ctx)
 	if err != nil {
-		return nil, backend.ErrUnavailable
+		return nil, unread(err)
 	}
 	findings = slices.Concat(findings, b.linkFindings(), pooler)
 	if inspect.Fatal(findings) { // no query would run
@@ -120,15 +134,16 @@ func (b *DB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (
 	err = b.transactionAside(ctx, execute.DefaultDeadline, func(tx pgx.Tx) (err error) {
 		var seen []backend.Finding
 		seen, have, err = b.schemaFindings(ctx, tx, p, d)
+		if findings = append(findings, seen...); err != nil || inspect.Fatal(findings) {
+			return err
+		}
+		seen, err = b.parseFindings(ctx, tx, d, have)
 		findings = append(findings, seen...)
 		return err
 	})
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
-		return nil, backend.ErrUnavailable
-	}
-	if !inspect.Fatal(findings) {
-		findings = append(append(findings, b.probe(ctx, d)...), b.keyFindings(ctx, d)...)
+		return nil, unread(err)
 	}
 	if b.cluster != nil {
 		findings = append(findings, spreadKeyFindings(d, have)...)
@@ -244,28 +259,122 @@ func (b *DB) tableFindings(t *policy.Table, have inspect.Shape, said proofs) []b
 	return append(list, inspect.UniqueFindings(t, func(u rewrite.Unique) bool { return said.hold(nil, []rewrite.Unique{u}) })...)
 }
 
-// probe has PostgreSQL parse, without running it, a query that uses each table as measures can.
-func (b *DB) probe(ctx context.Context, d *policy.Dataset) []backend.Finding {
-	var list []backend.Finding
+// unread is the error of a look at the schema that did not end well: one that took too long says so.
+func unread(err error) error {
+	var server *pgconn.PgError
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &server) && server.Code == "57014" {
+		return fmt.Errorf("%w: its schema was not read within the deadline, %s", backend.ErrUnavailable,
+			execute.DefaultDeadline)
+	}
+	return backend.ErrUnavailable
+}
+
+// parseFindings has PostgreSQL parse, without running it, a query that uses each table as measures can, and one that
+// compares keys of each two kinds that measures may compare. In a copy keys are compared as texts, which no type
+// refuses.
+func (b *DB) parseFindings(
+	ctx context.Context, tx pgx.Tx, d *policy.Dataset, have inspect.Shape,
+) (list []backend.Finding, err error) {
+	var texts []string
+	var refused []func(error) backend.Finding // of each text
+	ask := func(text string, err error, finding func(error) backend.Finding) {
+		if err != nil {
+			list = append(list, finding(err))
+			return
+		}
+		texts, refused = append(texts, text), append(refused, finding)
+	}
 	for _, t := range d.Tables {
 		if t.Public || t.Analysed() {
 			continue
 		}
 		q, err := rewrite.Probe(t, b.Dialect())
-		if err == nil {
-			err = b.transactionAside(ctx, execute.DefaultDeadline, func(tx pgx.Tx) error {
-				_, err := tx.Prepare(ctx, "", q.SQL())
-				return err
-			})
-			if err != nil {
-				err = fmt.Errorf("PostgreSQL does not accept its queries (%s)", cause(err))
-			}
+		ask(q.SQL(), err, func(err error) backend.Finding {
+			return backend.Finding{Fatal: true, Text: fmt.Sprintf("table %s: %v", t.Name, err)}
+		})
+	}
+	for _, pair := range inspect.ComparedKeys(d, have, dialect.PostgreSQL) {
+		text, err := rewrite.CompareKeys(pair.Left.Columns[0], pair.Right.Columns[0], dialect.PostgreSQL)
+		finding := func(error) backend.Finding {
+			return backend.Finding{Fatal: true, Text: pair.String() +
+				"PostgreSQL does not compare them, but statements over both tables do; give them one type and collation"}
 		}
+		if collationsConflict(pair.Left.Kind, pair.Right.Kind) {
+			err = errCollations
+		}
+		ask(text, err, finding)
+	}
+	return list, parse(ctx, tx, texts, func(i int, err error) {
+		list = append(list, refused[i](fmt.Errorf("PostgreSQL does not accept its queries (%s)", cause(err))))
+	})
+}
+
+// errCollations says that two columns have collations of their own that differ.
+var errCollations = errors.New("collations differ")
+
+// defaultCollation is the number of the one that is the database's.
+const defaultCollation = 100
+
+// collationsConflict reports whether both columns have collations of their own that differ: PostgreSQL prepares a
+// comparison of them, and fails when it comes to the first pair of rows.
+func collationsConflict(a, b inspect.ColumnShape) bool {
+	own := func(c inspect.ColumnShape) collation {
+		by, _ := c.More.(collation)
+		if by == defaultCollation {
+			return 0
+		}
+		return by
+	}
+	return own(a) != 0 && own(b) != 0 && own(a) != own(b)
+}
+
+// parse has PostgreSQL parse texts, as many in one message as it accepts one after another, and reports those that it
+// refuses. Its error is one that says nothing of a text, such as a deadline.
+func parse(ctx context.Context, tx pgx.Tx, texts []string, refused func(i int, err error)) error {
+	for next := 0; next < len(texts); next++ {
+		inner, err := tx.Begin(ctx)
 		if err != nil {
-			list = append(list, backend.Finding{Fatal: true, Text: fmt.Sprintf("table %s: %v", t.Name, err)})
+			return err
+		}
+		accepted, err := parseSome(ctx, tx.Conn().PgConn(), texts[next:])
+		var server *pgconn.PgError
+		if err != nil && (!errors.As(err, &server) || !ofText(server.Code)) {
+			return err
+		}
+		if next += accepted; err != nil {
+			refused(next, err)
+		}
+		if err := inner.Rollback(ctx); err != nil {
+			return err
 		}
 	}
-	return list
+	return nil
+}
+
+// ofText reports whether an SQLSTATE is about what was asked: syntax and names, features, limits of a statement.
+func ofText(code string) bool {
+	return slices.Contains([]string{"42", "0A", "22", "54"}, execute.Class(code))
+}
+
+// parseSome has PostgreSQL parse texts in one message, up to the first that it refuses, and returns how many it
+// accepts.
+func parseSome(ctx context.Context, conn *pgconn.PgConn, texts []string) (accepted int, err error) {
+	p := conn.StartPipeline(ctx)
+	defer func() { err = cmp.Or(err, p.Close()) }()
+	for _, text := range texts {
+		p.SendPrepare("", text, nil)
+	}
+	if err := p.Sync(); err != nil {
+		return 0, err
+	}
+	for {
+		switch result, err := p.GetResults(); result.(type) {
+		case *pgconn.StatementDescription:
+			accepted++
+		default:
+			return accepted, err
+		}
+	}
 }
 
 // typeSQL names a type, what ColumnShape calls its base, and whether its values have a collation: PostgreSQL describes
@@ -273,9 +382,11 @@ func (b *DB) probe(ctx context.Context, d *policy.Dataset) []backend.Finding {
 const typeSQL = `SELECT pg_catalog.format_type(y.oid, NULL), CASE y.typtype WHEN 'e' THEN 'enum' ELSE pg_catalog.format_type(y.oid, NULL) END,
 y.typcollation <> 0 FROM pg_catalog.pg_type y WHERE y.oid = $1::pg_catalog.text::pg_catalog.oid`
 
-// viewCollationSQL asks whether a collation takes different texts of a SELECT's column for equal. No row is read.
-const viewCollationSQL = `SELECT COALESCE((SELECT NOT c.collisdeterministic FROM pg_catalog.pg_collation c
-  WHERE c.oid = pg_catalog.pg_collation_for((SELECT v.%s FROM (%s) AS v WHERE false))::pg_catalog.regcollation), false)`
+// viewCollationSQL asks for the collation of a SELECT's column, and whether it takes different texts for equal. No row
+// is read.
+const viewCollationSQL = `SELECT COALESCE(pg_catalog.max(c.oid::pg_catalog.int8), 0),
+  COALESCE(pg_catalog.bool_or(NOT c.collisdeterministic), false) FROM pg_catalog.pg_collation c
+WHERE c.oid = pg_catalog.pg_collation_for((SELECT v.%s FROM (%s) AS v WHERE false))::pg_catalog.regcollation`
 
 // viewShape adds what a trusted SELECT would show. One that PostgreSQL does not accept shows nothing. It is described
 // within a transaction of its own, which a failure does not end.
@@ -300,15 +411,18 @@ func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into inspect.Sha
 			continue
 		}
 		c := inspect.ColumnShape{Kind: inspect.KindTrusted, Scale: -1}
+		by := collation(0)
 		collated := false
 		if err := inner.QueryRow(ctx, typeSQL, strconv.FormatUint(uint64(f.DataTypeOID), 10)).Scan(&c.KindOf, &c.Base, &collated); err != nil {
 			return execute.ErrResult
 		}
 		if collated && slices.Contains(inspect.KeyColumns(t), f.Name) {
-			if err := inner.QueryRow(ctx, fmt.Sprintf(viewCollationSQL, dialect.QuoteName(f.Name), whole)).Scan(&c.Loose); err != nil {
+			text := fmt.Sprintf(viewCollationSQL, dialect.QuoteName(f.Name), whole)
+			if err := inner.QueryRow(ctx, text).Scan(&by, &c.Loose); err != nil {
 				return execute.ErrResult
 			}
 		}
+		c.More = by
 		if f.TypeModifier >= 4 && c.KindOf == "numeric" {
 			c.Scale = int((f.TypeModifier - 4) & 2047)
 		}

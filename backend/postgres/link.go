@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -16,7 +17,6 @@ import (
 	"github.com/dpproxy/dpproxy/backend/internal/execute"
 	"github.com/dpproxy/dpproxy/backend/internal/inspect"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -159,19 +159,20 @@ const roleSQL = `SELECT says, fatal FROM (
     FROM pg_catalog.pg_roles r WHERE r.rolname = 'pg_read_all_data'
 ) f WHERE holds`
 
-// relationSQL says of one table what the role can do with it, whether it can read it, and whose rows it sees.
-const relationSQL = `SELECT
+// relationSQL says of tables what the role can do with each, whether it can read it, and whose rows it sees.
+const relationSQL = `SELECT w.i,
   pg_catalog.has_schema_privilege(n.oid, 'CREATE'),
   pg_catalog.pg_has_role(c.relowner, 'MEMBER'),
   pg_catalog.has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'),
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND COALESCE((SELECT pg_catalog.bool_and(pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT'))
-    FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attname::text = ANY ($3::text[]) AND NOT a.attisdropped), true),
+    FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attname::text = ANY (w.columns::text[]) AND NOT a.attisdropped), true),
   c.relrowsecurity AND NOT COALESCE((SELECT pg_catalog.bool_or(p.polpermissive) AND pg_catalog.bool_and(pg_catalog.pg_get_expr(p.polqual, p.polrelid) = 'true')
     FROM pg_catalog.pg_policy p WHERE p.polrelid = c.oid AND p.polcmd IN ('r', '*')
       AND (0 = ANY (p.polroles) OR EXISTS (SELECT FROM pg_catalog.unnest(p.polroles) AS g(role) WHERE pg_catalog.pg_has_role(g.role, 'USAGE')))), false),
   EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f')
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = $1::text AND c.relname = $2::text`
+FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]))
+  WITH ORDINALITY AS w(s, t, columns, i)
+JOIN pg_catalog.pg_namespace n ON n.nspname = w.s JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t ORDER BY w.i`
 
 // roleFindings says where dpproxy's own role is stronger or weaker than its work needs.
 func roleFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset) ([]backend.Finding, error) {
@@ -199,50 +200,53 @@ func roleFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset) ([]backend.
 	if len(list) > 0 && list[0].Fatal && list[0].Text == superuserFinding {
 		return list[:1], nil // a superuser may do all the rest, too
 	}
-	for _, t := range d.Tables {
-		if t.View.Text != "" {
-			continue
-		}
-		more, err := relationFindings(ctx, tx, t)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, more...)
-	}
-	return list, nil
+	named := slices.DeleteFunc(slices.Clone(d.Tables), func(t *policy.Table) bool { return t.View.Text != "" })
+	more, err := relationFindings(ctx, tx, named)
+	return append(list, more...), err
 }
 
 const superuserFinding = "dpproxy's database role is a superuser; it needs to read the policy's tables and nothing else"
 
-func relationFindings(ctx context.Context, tx pgx.Tx, t *policy.Table) ([]backend.Finding, error) {
-	schema, name := rewrite.Relation(t.Source, dialect.PostgreSQL)
-	columns := []string{}
-	for _, c := range t.Columns {
-		columns = append(columns, c.Source)
+// relationFindings says what the role can do with tables, of which none is a SELECT.
+func relationFindings(ctx context.Context, tx pgx.Tx, tables []*policy.Table) (list []backend.Finding, err error) {
+	schemas, names := inspect.RelationNames(tables, dialect.PostgreSQL)
+	columns := make([]string, len(tables))
+	for i, t := range tables {
+		of := inspect.KeyColumns(t)
+		for _, c := range t.Columns {
+			of = append(of, c.Source)
+		}
+		columns[i] = asText(of)
 	}
-	columns = append(columns, inspect.KeyColumns(t)...)
-	var creates, owns, writes, reads, secured, refers bool
-	err := tx.QueryRow(ctx, relationSQL, schema, name, columns).Scan(&creates, &owns, &writes, &reads, &secured, &refers)
-	if err == pgx.ErrNoRows {
-		return nil, nil // CompareTable says so
-	}
+	rows, err := tx.Query(ctx, relationSQL, schemas, names, columns)
 	if err != nil {
 		return nil, err
 	}
-	var list []backend.Finding
-	add := func(holds, fatal bool, format string, args ...any) {
-		if holds {
-			list = append(list, backend.Finding{Fatal: fatal, Text: fmt.Sprintf(format, args...)})
+	defer rows.Close()
+	for rows.Next() {
+		var i int64
+		var creates, owns, writes, reads, secured, refers bool
+		if err := rows.Scan(&i, &creates, &owns, &writes, &reads, &secured, &refers); err != nil {
+			return nil, execute.ErrResult
 		}
+		t, schema, name := tables[i-1], schemas[i-1], names[i-1]
+		add := func(holds, fatal bool, format string, args ...any) {
+			if holds {
+				list = append(list, backend.Finding{Fatal: fatal, Text: fmt.Sprintf(format, args...)})
+			}
+		}
+		add(owns, true, "dpproxy's database role owns %s.%s; grant it SELECT on a table of another role instead", schema, name)
+		add(creates, true, "dpproxy's database role may create objects in schema %s: REVOKE CREATE ON SCHEMA %[1]s FROM it and "+
+			"from PUBLIC", schema)
+		add(writes && !owns, true, "dpproxy's database role may change the rows of %s.%s; it needs SELECT alone", schema, name)
+		add(!reads, true, "dpproxy's database role may not read all columns of %s.%s that the policy names", schema, name)
+		add(secured, true, "table %s has row-level security, whose conditions may fail at a row, or depend on others' rows: "+
+			"give dpproxy's role all rows with CREATE POLICY … ON %s.%s FOR SELECT TO … USING (true) as its only policy, and "+
+			"leave rows out by a SELECT as the table's source", t.Name, schema, name)
+		add(t.Public && refers, false, "public table %s has a foreign key: that no private table can be told from it is "+
+			"assumed, not enforced", t.Name)
 	}
-	add(owns, true, "dpproxy's database role owns %s.%s; grant it SELECT on a table of another role instead", schema, name)
-	add(creates, true, "dpproxy's database role may create objects in schema %s: REVOKE CREATE ON SCHEMA %s FROM it and from PUBLIC", schema, schema)
-	add(writes && !owns, true, "dpproxy's database role may change the rows of %s.%s; it needs SELECT alone", schema, name)
-	add(!reads, true, "dpproxy's database role may not read all columns of %s.%s that the policy names", schema, name)
-	add(secured, true, "table %s has row-level security, whose conditions may fail at a row, or depend on others' rows: give dpproxy's role all rows with "+
-		"CREATE POLICY … ON %s.%s FOR SELECT TO … USING (true) as its only policy, and leave rows out by a SELECT as the table's source", t.Name, schema, name)
-	add(t.Public && refers, false, "public table %s has a foreign key: that no private table can be told from it is assumed, not enforced", t.Name)
-	return list, nil
+	return list, rows.Err()
 }
 
 // maxMessage bounds one message of the database: a row of a public table is far below it, and all others are small.

@@ -3,15 +3,14 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/backend/internal/execute"
 	"github.com/dpproxy/dpproxy/backend/internal/inspect"
-	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -113,6 +112,7 @@ func rankArguments(r rewrite.Rank) []any {
 type proof struct {
 	sql   string
 	args  []any
+	name  string // of the arguments: no two have the same
 	holds bool
 }
 
@@ -131,13 +131,14 @@ func (p *proofs) need(ranks []rewrite.Rank, needs []rewrite.Unique) {
 
 func (p *proofs) add(sql string, args []any) {
 	if p.find(sql, args) == nil {
-		*p = append(*p, &proof{sql: sql, args: args})
+		*p = append(*p, &proof{sql: sql, args: args, name: fmt.Sprintf("%q", args)})
 	}
 }
 
 func (p proofs) find(sql string, args []any) *proof {
+	name := fmt.Sprintf("%q", args)
 	for _, one := range p {
-		if one.sql == sql && reflect.DeepEqual(one.args, args) {
+		if one.name == name && one.sql == sql {
 			return one
 		}
 	}
@@ -166,11 +167,73 @@ func (p proofs) hold(ranks []rewrite.Rank, needs []rewrite.Unique) bool {
 	return true
 }
 
-// ask asks for all of them in tx's snapshot.
+// ask asks for all of them in tx's snapshot, each kind in one query: to plan one takes far longer than to run it, and
+// a policy of hundreds of tables needs thousands.
 func (p proofs) ask(ctx context.Context, tx pgx.Tx) error {
 	var batch pgx.Batch
-	p.queue(&batch)
+	for _, sql := range []string{uniqueSQL, rankSQL} {
+		var of []*proof
+		for _, one := range p {
+			if one.sql == sql {
+				of = append(of, one)
+			}
+		}
+		if len(of) == 0 {
+			continue
+		}
+		text, args := together(of)
+		batch.Queue(text, args...).Query(func(rows pgx.Rows) error {
+			holds, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+			if err == nil && len(holds) != len(of) {
+				err = execute.ErrResult
+			}
+			for i := range of {
+				of[i].holds = err == nil && holds[i]
+			}
+			return err
+		})
+	}
 	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// together is one query for several proofs of one SQL, which differ in their arguments: a row for each, in their order.
+// The arguments are columns of texts, which the SQL casts to their types.
+//
+//	SELECT (SELECT EXISTS (… s.nspname = w.a1::pg_catalog.name …))
+//	FROM ROWS FROM (unnest($1), …) AS w(a1, …, i) ORDER BY w.i
+func together(of []*proof) (text string, args []any) {
+	var columns, names []string
+	text = of[0].sql
+	for n := len(of[0].args); n > 0; n-- { // $12 before $1
+		text = strings.ReplaceAll(text, "$"+strconv.Itoa(n), "w.a"+strconv.Itoa(n))
+	}
+	for n := range of[0].args {
+		columns = append(columns, fmt.Sprintf("pg_catalog.unnest($%d::pg_catalog.text[])", n+1))
+		names = append(names, "a"+strconv.Itoa(n+1))
+		column := make([]string, len(of))
+		for i, one := range of {
+			column[i] = asText(one.args[n])
+		}
+		args = append(args, column)
+	}
+	return fmt.Sprintf("SELECT (%s) FROM ROWS FROM (%s) WITH ORDINALITY AS w(%s, i) ORDER BY w.i",
+		text, strings.Join(columns, ", "), strings.Join(names, ", ")), args
+}
+
+// asText is an argument as PostgreSQL reads it from a text.
+func asText(arg any) string {
+	list, ok := arg.([]string)
+	if !ok {
+		return fmt.Sprint(arg)
+	}
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	for i, one := range list {
+		if i == 0 {
+			list = slices.Clone(list)
+		}
+		list[i] = `"` + quote.Replace(one) + `"`
+	}
+	return "{" + strings.Join(list, ",") + "}"
 }
 
 // proven reports whether constraints prove, in tx's snapshot, all that is needed.
@@ -179,49 +242,6 @@ func proven(ctx context.Context, tx pgx.Tx, needs []rewrite.Unique) (bool, error
 	p.need(nil, needs)
 	err := p.ask(ctx, tx)
 	return err == nil && p.hold(nil, needs), err
-}
-
-// collationSQL asks whether both columns have collations of their own that differ: PostgreSQL prepares a comparison of
-// them, and fails when it comes to the first pair of rows.
-const collationSQL = `SELECT count(*) = 2 AND min(a.attcollation) <> max(a.attcollation)
-FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS w(s, t, a)
-JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
-JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t
-JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.a AND NOT a.attisdropped
-WHERE a.attcollation <> 0 AND a.attcollation <> 'pg_catalog."default"'::pg_catalog.regcollation`
-
-// KeyFindings has PostgreSQL parse, without running them, comparisons of the keys that measures may compare. In DB keys
-// are compared as text, which no type refuses.
-func (b *DB) keyFindings(ctx context.Context, d *policy.Dataset) []backend.Finding {
-	var list []backend.Finding
-	for _, pair := range inspect.ComparedKeys(d) {
-		if b.compares(ctx, pair) {
-			continue
-		}
-		list = append(list, backend.Finding{Fatal: true, Text: fmt.Sprintf("table %s, column %s, and table %s, column %s: PostgreSQL does not compare them, but statements over both tables do; give them one type and collation",
-			pair[0].Table.Name, pair[0].Source, pair[1].Table.Name, pair[1].Source)})
-	}
-	return list
-}
-
-func (b *DB) compares(ctx context.Context, pair [2]*policy.Column) bool {
-	text, err := rewrite.CompareKeys(pair[0], pair[1], dialect.PostgreSQL)
-	if err != nil {
-		return false
-	}
-	var schemas, tables, columns []string
-	for _, k := range pair {
-		schema, name := rewrite.Relation(k.Table.Source, dialect.PostgreSQL)
-		schemas, tables, columns = append(schemas, schema), append(tables, name), append(columns, k.Source)
-	}
-	conflict := false
-	err = b.transactionAside(ctx, execute.DefaultDeadline, func(tx pgx.Tx) error {
-		if _, err := tx.Prepare(ctx, "", text); err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, collationSQL, schemas, tables, columns).Scan(&conflict)
-	})
-	return err == nil && !conflict
 }
 
 // exactClass names the types of PostgreSQL whose values are equal where their texts are, one name for all that it

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/backend/engines"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/choose"
@@ -25,101 +27,183 @@ import (
 
 func checkCommand() *cobra.Command {
 	var path string
+	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "check --policy policy.yaml",
 		Short: "Check a policy against the database's schema, and say what it means",
-		Long: `Reads the policy, connects to the database and compares the declared types and constraints with its schema, never with
-its rows. Then says what typical questions to each table would cost, and how exact their answers would be, for one who has spent nothing. Exits with 0 when serve would start, with 3 when it would refuse to.`,
+		Long: `Reads the policy, connects to the database and compares the declared types and constraints with its schema, never
+with private rows; copies the public tables, and asks the ledger, where there is one, whether it would take the policy,
+as serve does. Then says what typical questions to tables would cost, and how exact their answers would be, for one who
+has spent nothing. Of many lines of one kind the first is printed, and their number; --verbose prints all. Exits with 0
+when serve would start, with 3 when it would refuse to.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return check(cmd, path) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return check(cmd, path, verbose) },
 	}
 	policyFlag(cmd, &path)
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "print every line, also where hundreds are of one kind")
 	return cmd
 }
 
-func check(cmd *cobra.Command, path string) error {
-	out := cmd.OutOrStdout()
+// page prints what check says of a policy.
+type page struct {
+	out io.Writer
+	of  *policy.Policy
+	all bool // every line is printed
+}
+
+// fewLines is how many lines of one kind are printed where not all are.
+const fewLines = 3
+
+// say prints lines behind a mark, by kind.
+func (to page) say(mark string, lines []string) {
+	for _, kind := range to.of.ByKind(lines) {
+		if to.all || len(kind) <= fewLines {
+			for _, line := range kind {
+				fmt.Fprintln(to.out, mark+line)
+			}
+			continue
+		}
+		fmt.Fprintf(to.out, "%s%s (and %d more of this kind)\n", mark, kind[0], len(kind)-1)
+	}
+}
+
+func check(cmd *cobra.Command, path string, verbose bool) error {
 	p, err := service.ReadPolicy(path)
 	if err != nil {
 		return exitCode{3, err}
 	}
-	describePolicy(out, p)
+	to := page{cmd.OutOrStdout(), p, verbose}
+	to.describe()
 	b, err := engines.Open(cmd.Context(), p, logger(cmd))
 	if err != nil {
 		return exitCode{3, fmt.Errorf("database: %w", err)}
 	}
 	defer b.Close()
-	fatal, slow := 0, []string{}
+	var found findings
 	for _, d := range p.Datasets {
-		findings, err := b.Inspect(cmd.Context(), p, d)
+		list, err := b.Inspect(cmd.Context(), p, d)
 		if err != nil {
 			return exitCode{3, fmt.Errorf("database: %w", err)}
 		}
-		for _, f := range findings {
-			mark := "warning"
-			switch {
-			case f.Fatal:
-				mark, fatal = "error", fatal+1
-			case f.Note:
-				mark = "note"
-			}
-			fmt.Fprintf(out, "%s: dataset %s: %s\n", mark, d.ID, f.Text)
-			if f.Numbered != "" && p.Backend.Snapshot == nil {
-				slow = append(slow, f.Numbered)
-			}
+		found.add(d, list)
+	}
+	if len(found.fatal) == 0 {
+		if err := service.Try(cmd.Context(), p, b, quiet(cmd)); err != nil {
+			found.fatal = append(found.fatal, err.Error())
 		}
 	}
-	if len(slow) > 0 {
-		fmt.Fprintf(out, "note: slow where there are many rows: %s: each question numbers all of them; backend.snapshot copies them once, and row_rank (dpproxy prepare) has them numbered\n",
-			strings.Join(slow, ", "))
-	}
-	for _, w := range p.Warnings() {
-		fmt.Fprintln(out, "warning:", w)
-	}
-	for _, n := range append(p.Notes(), choose.LevelNotes(p)...) {
-		fmt.Fprintln(out, "note:", n)
-	}
+	to.say("error: ", found.fatal)
+	to.say("warning: ", append(found.warnings, p.Warnings()...))
+	to.say("note: ", slices.Concat(found.notes, found.slow(p), p.Notes(), choose.LevelNotes(p)))
 	for _, d := range p.Datasets {
-		if err := writeTypical(cmd.Context(), p, d, out, logger(cmd)); err != nil {
+		if err := to.typical(cmd.Context(), d, logger(cmd)); err != nil {
 			return err
 		}
 	}
-	if fatal > 0 {
-		return exitCode{3, fmt.Errorf("%s: serve would refuse to start", counted(fatal, "error"))}
+	if len(found.fatal) > 0 {
+		return exitCode{3, fmt.Errorf("%s: serve would refuse to start", counted(len(found.fatal), "error"))}
 	}
-	fmt.Fprintln(out, "ok: serve would start")
+	fmt.Fprintln(to.out, "ok: serve would start")
 	return nil
 }
 
-// describePolicy says in plain words what a policy grants.
-func describePolicy(out io.Writer, p *policy.Policy) {
-	fmt.Fprintf(out, "%s: %s, %s, listening on %s\n", p.Path, counted(len(p.Datasets), "dataset"), counted(len(p.Users), "user"), p.Server.Listen)
+// quiet is a logger for what tries and lets go again: what it says of being done is no news.
+func quiet(cmd *cobra.Command) *slog.Logger {
+	level, _ := logLevel(cmd)
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: max(level, slog.LevelWarn)}))
+}
+
+// findings are what the database's schema was found to be, by how grave it is.
+type findings struct {
+	fatal, warnings, notes []string
+	numbered               []string // tables of which each live query numbers all rows
+}
+
+func (f *findings) add(d *policy.Dataset, list []backend.Finding) {
+	for _, one := range list {
+		into := &f.warnings
+		switch {
+		case one.Fatal:
+			into = &f.fatal
+		case one.Note:
+			into = &f.notes
+		}
+		*into = append(*into, "dataset "+d.ID+": "+one.Text)
+		if one.Numbered != "" {
+			f.numbered = append(f.numbered, one.Numbered)
+		}
+	}
+}
+
+// mostNamed is how many tables a line names.
+const mostNamed = 6
+
+// slow says which tables take long where they are large.
+func (f *findings) slow(p *policy.Policy) []string {
+	if len(f.numbered) == 0 || p.Backend.Snapshot != nil {
+		return nil
+	}
+	names := strings.Join(f.numbered, ", ")
+	if more := len(f.numbered) - mostNamed; more > 0 {
+		names = fmt.Sprintf("%s and %s", strings.Join(f.numbered[:mostNamed], ", "), counted(more, "more table"))
+	}
+	return []string{"slow where there are many rows: " + names +
+		": each question numbers all of them; backend.snapshot copies them once, and row_rank (dpproxy prepare) has them " +
+		"numbered"}
+}
+
+// describe says in plain words what a policy grants.
+func (to page) describe() {
+	p := to.of
+	fmt.Fprintf(to.out, "%s: %s, %s, listening on %s\n", p.Path, counted(len(p.Datasets), "dataset"),
+		counted(len(p.Users), "user"), p.Server.Listen)
 	for _, d := range p.Datasets {
 		unit := "each row by itself"
 		if !d.Unit.Row {
 			unit = fmt.Sprintf("each %s (%s.%s)", d.Unit.Name, d.Unit.Table, d.Unit.Column)
 		}
-		fmt.Fprintf(out, "dataset %s protects %s; %s neighbours; %s accountant; cap (ε %s, δ %s)\n", d.ID, unit, d.Neighbors, d.Accountant, d.Cap.Epsilon, d.Cap.Delta)
-		for _, t := range d.Tables {
-			if t.Public {
-				fmt.Fprintf(out, "  table %s: public, exact and free\n", t.Name)
-				continue
-			}
-			if t.Analysed() {
-				fmt.Fprintf(out, "  table %s: %s of a SELECT over other tables, which is analysed where it is used\n", t.Name, counted(len(t.Columns), "column"))
-				continue
-			}
-			of := "unit"
-			if !d.Unit.Row {
-				of = d.Unit.Name
-			}
-			most := counted(t.MaxRowsPerUnit, "row") + " a " + of
-			if t.MaxGroups > 0 {
-				most = fmt.Sprintf("%s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of, counted(t.MaxPerGroup, "row"))
-			}
-			fmt.Fprintf(out, "  table %s: %s, %s, at most %s\n", t.Name, counted(len(t.Columns), "column"), counted(len(t.All()), "release"), most)
+		fmt.Fprintf(to.out, "dataset %s protects %s; %s neighbours; %s accountant; cap (ε %s, δ %s)\n", d.ID, unit,
+			d.Neighbors, d.Accountant, d.Cap.Epsilon, d.Cap.Delta)
+		if len(d.Tables) > manyTables && !to.all {
+			fmt.Fprintf(to.out, "  %s:\n", counted(len(d.Tables), "table"))
+			to.say("  ", tableLines(d))
+			continue
+		}
+		for _, line := range tableLines(d) {
+			fmt.Fprintln(to.out, "  "+line)
 		}
 	}
+}
+
+// manyTables is of how many tables each has a line of its own.
+const manyTables = 12
+
+// tableLines say what each table is.
+func tableLines(d *policy.Dataset) (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, t := range d.Tables {
+		if t.Public {
+			say("table %s: public, exact and free", t.Name)
+			continue
+		}
+		if t.Analysed() {
+			say("table %s: %s of a SELECT over other tables, which is analysed where it is used", t.Name,
+				counted(len(t.Columns), "column"))
+			continue
+		}
+		of := "unit"
+		if !d.Unit.Row {
+			of = d.Unit.Name
+		}
+		most := counted(t.MaxRowsPerUnit, "row") + " a " + of
+		if t.MaxGroups > 0 {
+			most = fmt.Sprintf("%s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of,
+				counted(t.MaxPerGroup, "row"))
+		}
+		say("table %s: %s, %s, at most %s", t.Name, counted(len(t.Columns), "column"), counted(len(t.All()), "release"),
+			most)
+	}
+	return lines
 }
 
 // counted is a number with its noun, in the plural where it is not one.
@@ -256,22 +340,24 @@ func months(c *policy.Column) *big.Rat {
 	return big.NewRat(int64(max(1, (at[1].Year()-at[0].Year())*12+int(at[1].Month()-at[0].Month())+1)), 1)
 }
 
-// writeTypical prints what the typical questions of a dataset's private tables cost one who has spent nothing, and how
-// exact their answers are: each by itself, at dp.epsilon as the policy gives it to the first user who has a budget, or
-// to anybody.
-func writeTypical(ctx context.Context, p *policy.Policy, d *policy.Dataset, out io.Writer, log *slog.Logger) error {
-	user := "anybody"
+// typical prints what the typical questions of a dataset's private tables, the first of many, cost one who has spent
+// nothing, and how exact their answers are: each by itself, at dp.epsilon as the policy gives it to the first user who
+// has a budget, or to anybody.
+func (to page) typical(ctx context.Context, d *policy.Dataset, log *slog.Logger) error {
+	p, user := to.of, "anybody"
 	if i := slices.IndexFunc(p.Users, func(u policy.User) bool { _, ok := d.Budget(u.Name); return ok && !u.Admin }); i >= 0 {
 		user = p.Users[i].Name
 	}
 	if _, ok := d.Budget(user); !ok {
 		return nil
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, t := range d.Tables {
-		if t.Public || t.Analysed() {
-			continue
-		}
+	asked := slices.DeleteFunc(slices.Clone(d.Tables), func(t *policy.Table) bool { return t.Public || t.Analysed() })
+	more := len(asked) - fewLines
+	if len(asked) > manyTables && !to.all {
+		asked = asked[:fewLines]
+	}
+	w := tabwriter.NewWriter(to.out, 0, 0, 2, ' ', 0)
+	for _, t := range asked {
 		fmt.Fprintf(w, "typical questions to table %s in %s, asked by %s:\n", t.Name, d.ID, user)
 		for _, q := range typicalQuestions(t) {
 			priced, err := newPricer(p.For(user), d, user, log).Script(ctx, q.sql)
@@ -280,6 +366,9 @@ func writeTypical(ctx context.Context, p *policy.Policy, d *policy.Dataset, out 
 			}
 			fmt.Fprintf(w, "  %s\t%s\n", q.sql, q.priced(priced[0]))
 		}
+	}
+	if len(asked) == fewLines && more > 0 {
+		fmt.Fprintf(w, "typical questions to %s: --verbose\n", counted(more, "more table"))
 	}
 	return w.Flush()
 }

@@ -38,9 +38,9 @@ func priceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "price --policy policy.yaml --user NAME report.sql…",
 		Short: "Say what the statements of existing reports would cost, and why some would be refused",
-		Long: `Plans each statement of the files as a session of the user would, and charges nothing: it connects to no database and
-reads no row. Statements follow each other as in one session: SET, transactions and PREPARE apply to those behind it, and what one
-buys is free for the next; --each prices each by itself. A refused statement ends no transaction here, so that all refusals are told. The user's own releases and balance are read from the ledger where there is one.
+		Long: `Plans each statement of the files as a session of the user would, and charges nothing. It reads no private row: where
+a price depends on the rows of a public table it connects to the database and copies that table. Statements follow
+each other as in one session: SET, transactions and PREPARE apply to those behind it, and what one buys is free for the next; --each prices each by itself. A refused statement ends no transaction here, so that all refusals are told. The user's own releases and balance are read from the ledger where there is one.
 A file named - is standard input. Behind it: what all statements would cost as a batch
 that dpproxy release buys, with which releases and errors, and what the steps of discretised columns cost and gain.
 With several users each is priced by herself, and the batch is what all of them would pay for once.
@@ -95,6 +95,8 @@ func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.
 	if engine != nil {
 		defer engine.Close()
 	}
+	public := &publicCopies{ctx: ctx, of: p, log: log}
+	defer public.Close()
 	reports := make([]*pricedReport, len(o.users))
 	var first *proxy.Pricer
 	for i := len(o.users) - 1; i >= 0; i-- { // the first one's session plans the batch, as that of dpproxy release
@@ -102,6 +104,7 @@ func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.
 		if first, err = o.pricer(ctx, p, log); err != nil {
 			return err
 		}
+		first.Public = public
 		if engine != nil {
 			first.Engine = engine
 		}

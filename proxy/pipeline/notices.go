@@ -392,13 +392,16 @@ func sizeOf(v policy.Value) (size width, ok bool) {
 	return width{off: n.Abs(n)}, true
 }
 
-// toldNoise adds to the notice of an answer that it is mostly noise.
+// toldNoise adds to the notice of an answer what its rows show: that it is mostly noise, or mostly of no value.
 func toldNoise(notices []Notice, plan *plans.Plan, rows sandbox.Rows) []Notice {
-	text := mostlyNoise(plan, rows)
-	if text == "" || len(notices) == 0 {
+	if len(notices) == 0 {
 		return notices
 	}
 	out := slices.Clone(notices)
-	out[0].Message += "; " + text
+	for _, text := range []string{mostlyNoise(plan, rows), mostlyNull(plan, rows)} {
+		if text != "" {
+			out[0].Message += "; " + text
+		}
+	}
 	return out
 }

@@ -31,7 +31,9 @@ func CopyTable(t *policy.Table, d dialect.Dialect, read func(sql string, add fun
 	err = read(sql, func(texts []*string) error {
 		var row []policy.Value
 		if row, bad = publicRow(t, texts); bad == nil && len(rows) == t.MaxRows {
-			bad = fmt.Errorf("has more than max_rows, which is %d", t.MaxRows)
+			bad = fmt.Errorf("has more than %d rows, which is its max_rows: all of them lie in dpproxy's memory, and in the "+
+				"sandbox's; where there is room for them, give the table a larger max_rows (at most %d)",
+				t.MaxRows, policy.MaxPublicRows)
 		}
 		rows = append(rows, row)
 		return bad

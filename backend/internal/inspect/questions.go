@@ -106,20 +106,14 @@ func KeyFindings(q Questions, d *policy.Dataset, have Shape, in dialect.Dialect)
 // comparedFindings judges keys that are compared with each other.
 func comparedFindings(q Questions, d *policy.Dataset, have Shape, in dialect.Dialect) (list []backend.Finding) {
 	_, copied := q.(Copies)
-	for _, pair := range ComparedKeys(d) {
-		a, known := have.of(pair[0].Table, pair[0].Source, in)
-		b, both := have.of(pair[1].Table, pair[1].Source, in)
-		if !known || !both {
-			continue
-		}
-		where := fmt.Sprintf("table %s, column %s (%s), and table %s, column %s (%s): ",
-			pair[0].Table.Name, pair[0].Source, a.Keyed(), pair[1].Table.Name, pair[1].Source, b.Keyed())
+	for _, pair := range ComparedKeys(d, have, in) {
+		a, b := pair.Left.Kind, pair.Right.Kind
 		switch joined := q.Joined(a, b); {
 		case joined == Coarser:
-			list = append(list, backend.Finding{Fatal: true, Text: where + in.Name +
+			list = append(list, backend.Finding{Fatal: true, Text: pair.String() + in.Name +
 				" takes different keys of the one for equal to one of the other; give both one type and collation"})
 		case joined == OfTexts && q.Class(a) != q.Class(b):
-			list = append(list, backend.Finding{Fatal: copied, Text: where +
+			list = append(list, backend.Finding{Fatal: copied, Text: pair.String() +
 				"keys are compared as texts, in which equal values of these types differ; give both one type"})
 		}
 	}
@@ -215,25 +209,4 @@ func unitTypeFinding(d *policy.Dataset, have Shape, in dialect.Dialect) []backen
 		}
 	}
 	return nil
-}
-
-// ComparedKeys lists the pairs of columns that the planner may compare: those that name units, those through which
-// units are found, and join keys of like declared types. A key is also compared with itself, in a self-join.
-func ComparedKeys(d *policy.Dataset) [][2]*policy.Column {
-	var keys []*policy.Column
-	for _, t := range d.Tables {
-		if t.Analysed() {
-			continue
-		}
-		keys = append(keys, t.Keys...)
-	}
-	var pairs [][2]*policy.Column
-	for i, a := range keys {
-		for _, b := range keys[i:] {
-			if a.Comparable(b) {
-				pairs = append(pairs, [2]*policy.Column{a, b})
-			}
-		}
-	}
-	return pairs
 }

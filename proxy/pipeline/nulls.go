@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// A domain that the rows are not in makes all of them NULL: dates of 1990 where the policy says from 2015 on. Whoever
+// groups by the column sees one large group without a key, and the others empty. The note is made of the rows that are
+// sent and of the plan's half-widths, as that of what is mostly noise (mostlyNoise).
+
+// mostly is the share of what is counted that says so.
+var mostly = big.NewRat(9, 10)
+
+// mostlyNull tells of the key column whose NULLs have nearly all of what a column counts; "" where there is none. What
+// they have must be more than noise makes of nothing.
+func mostlyNull(plan *plans.Plan, rows sandbox.Rows) string {
+	if len(rows.Columns) != len(plan.Columns) || len(rows.Data) < 2 {
+		return ""
+	}
+	for i, c := range plan.Columns {
+		off, known := widthOf(c)
+		if !known || !c.Noisy || c.Bound != plans.Unbounded {
+			continue
+		}
+		for k, key := range plan.Columns {
+			if key.Noisy || key.Bound != plans.Unbounded {
+				continue
+			}
+			null, all := sharesOf(rows.Data, k, i)
+			if null.Cmp(off.rat()) <= 0 || null.Cmp(new(big.Rat).Mul(mostly, all)) < 0 {
+				continue
+			}
+			share, _ := new(big.Rat).Quo(null, all).Float64()
+			return fmt.Sprintf("%.0f %% of %s is where %s is NULL, which values outside its domain are too: "+
+				"does the policy's domain fit it?", 100*share, c.Name, key.Name)
+		}
+	}
+	return ""
+}
+
+// sharesOf adds up what a column counts where a key is NULL, and everywhere. What noise has made negative is nothing.
+func sharesOf(rows [][]policy.Value, key, counted int) (null, all *big.Rat) {
+	null, all = new(big.Rat), new(big.Rat)
+	for _, row := range rows {
+		n, ok := numberOf(row[counted])
+		if !ok || n.Sign() <= 0 {
+			continue
+		}
+		if all.Add(all, n); row[key] == nil {
+			null.Add(null, n)
+		}
+	}
+	return null, all
+}
+
+// numberOf is a value as a number.
+func numberOf(v policy.Value) (*big.Rat, bool) {
+	size, ok := sizeOf(v)
+	if !ok {
+		return nil, false
+	}
+	negative := false
+	switch v := v.(type) {
+	case int64:
+		negative = v < 0
+	case float64:
+		negative = v < 0
+	case policy.Numeric:
+		negative = v.Coefficient.Sign() < 0
+	}
+	n := new(big.Rat).Set(size.rat())
+	if negative {
+		n.Neg(n)
+	}
+	return n, true
+}
