@@ -141,6 +141,9 @@ const (
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY n.nspname, c.relname`
 
+	schemasSQL = `SELECT DISTINCT n.nspname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1`
+
 	tableSQL = `SELECT c.oid, n.nspname::text, c.relname::text, coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1)`
 
@@ -190,7 +193,7 @@ func readCatalog(ctx context.Context, conn *pgx.Conn, f initFlags) (*draft.Schem
 			return nil, err
 		}
 		if len(oids) == 0 {
-			return nil, fmt.Errorf("schema %s has no table that this role can see", strings.Join(f.schemas, ", "))
+			return nil, noTables(ctx, conn, f.schemas)
 		}
 	}
 	for _, name := range f.tables {
@@ -212,6 +215,27 @@ func readCatalog(ctx context.Context, conn *pgx.Conn, f initFlags) (*draft.Schem
 		}
 	}
 	return s, nil
+}
+
+// noTables says which schemas have tables where those that were named have none.
+func noTables(ctx context.Context, conn *pgx.Conn, schemas []string) error {
+	rows, err := conn.Query(ctx, schemasSQL)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	return nothingIn("schema", strings.Join(schemas, ", "), "role", names)
+}
+
+func nothingIn(what, named, who string, names []string) error {
+	if len(names) == 0 {
+		return fmt.Errorf("%s %s has no table that this %s can see, nor has any other %s", what, named, who, what)
+	}
+	const text = "%s %s has no table that this %s can see; --schema takes one that has some: %s"
+	return fmt.Errorf(text, what, named, who, strings.Join(names, ", "))
 }
 
 func readColumns(ctx context.Context, conn *pgx.Conn, oid uint32, t *draft.Table) error {

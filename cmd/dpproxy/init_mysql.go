@@ -15,6 +15,8 @@ import (
 
 const (
 	mysqlTablesSQL  = `SELECT t.TABLE_NAME, t.TABLE_COMMENT FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = ? AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY t.TABLE_NAME`
+	mysqlSchemasSQL = `SELECT DISTINCT t.TABLE_SCHEMA FROM information_schema.TABLES AS t
+WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND t.TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY t.TABLE_SCHEMA`
 	mysqlColumnsSQL = `SELECT c.COLUMN_NAME, lower(c.DATA_TYPE), c.COLUMN_TYPE, c.COLUMN_COMMENT FROM information_schema.COLUMNS AS c
 WHERE c.TABLE_SCHEMA = ? AND c.TABLE_NAME = ? ORDER BY c.ORDINAL_POSITION`
 	mysqlPrimarySQL = `SELECT k.COLUMN_NAME FROM information_schema.STATISTICS AS k WHERE k.TABLE_SCHEMA = ? AND k.TABLE_NAME = ? AND k.INDEX_NAME = 'PRIMARY' ORDER BY k.SEQ_IN_INDEX`
@@ -65,7 +67,7 @@ func readMySQL(ctx context.Context, c *mysql.Catalog, f initFlags) (*draft.Schem
 			return nil, err
 		}
 		if f.all && len(rows) == 0 {
-			return nil, fmt.Errorf("database %s has no table that this account can see", schema)
+			return nil, noMySQLTables(ctx, c, schema)
 		}
 		for _, row := range rows {
 			if f.all {
@@ -94,6 +96,19 @@ func readMySQL(ctx context.Context, c *mysql.Catalog, f initFlags) (*draft.Schem
 		}
 	}
 	return s, nil
+}
+
+// noMySQLTables says which databases have tables where the one that was named has none.
+func noMySQLTables(ctx context.Context, c *mysql.Catalog, schema string) error {
+	rows, err := c.Ask(ctx, mysqlSchemasSQL)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, row := range rows {
+		names = append(names, row[0])
+	}
+	return nothingIn("database", schema, "account", names)
 }
 
 func readMySQLTable(ctx context.Context, c *mysql.Catalog, s *draft.Schema, t *draft.Table) error {

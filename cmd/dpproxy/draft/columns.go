@@ -125,7 +125,8 @@ func (d *drafter) foreign(c *Column, r reference) listing {
 			most = math.MaxInt16
 		}
 		d.guessed[r.to] = true
-		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: 1, max: %d}", most), remark: "a guess: EDIT says more at " + r.to.called}
+		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: 1, max: %d}", most),
+			remark: "a guess: EDIT says more at " + r.to.called}
 	case len(keys.Values) > 0:
 		return listing{typ: declared(c), rules: valueList(keys.Values), remark: "the keys of " + r.to.Name}
 	}
@@ -170,9 +171,11 @@ func text(t *Table, c *Column, k kind, b bounds) listing {
 	case t.isUnique(c.Name):
 		return listing{hidden: "no two rows have the same"}
 	case k == free:
-		return listing{typ: typ, rules: "domain: any", remark: "any text: conditions on it are answered (LIKE, =), and its values are never shown"}
+		return listing{typ: typ, rules: "domain: any",
+			remark: "any text: conditions on it are answered (LIKE, =), and its values are never shown"}
 	case k == category:
-		return listing{typ: typ, rules: "keys: discover", remark: "its values are found where enough units have them; a list answers more"}
+		return listing{typ: typ, rules: "keys: discover",
+			remark: "its values are found where enough units have them; a list answers more"}
 	}
 	return listing{hidden: why[k]}
 }
@@ -350,15 +353,12 @@ func (d *drafter) day(c *Column, b bounds) listing {
 	if from >= until {
 		from, until = firstDay, lastDay
 	}
-	switch c.Type {
-	case "date":
-		return listing{typ: "date", rules: fmt.Sprintf("domain: {min: %s, max: %s}", from, until), remark: remark, dates: guess}
-	case "timestamp with time zone":
-		return listing{typ: "timestamptz", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until)), remark: remark, dates: guess}
-	case "timestamp without time zone":
-		return listing{typ: "timestamp", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until)), remark: remark, dates: guess}
+	moments := fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until))
+	l := listing{typ: declared(c), rules: moments, remark: remark, dates: guess}
+	if c.Type == "date" {
+		l.rules = fmt.Sprintf("domain: {min: %s, max: %s}", from, until)
 	}
-	return listing{hidden: "no domain can be guessed for " + c.Type}
+	return l
 }
 
 // dayAfter is the day after one: --until names the last day, and moments of that day are before the next one.

@@ -55,7 +55,8 @@ func Write(s *Schema, o Options) (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drafter{options: o, unit: unit, parts: assign(s, unit), made: &Draft{Unit: unit}, asked: map[string]bool{}, guessed: map[*Table]bool{}}
+	d := &drafter{options: o, unit: unit, parts: assign(s, unit), made: &Draft{Unit: unit}}
+	d.asked, d.guessed = map[string]bool{}, map[*Table]bool{}
 	for _, c := range list {
 		if c.Table != unit.Table && c.score >= 100 {
 			d.made.Others = append(d.made.Others, c)
@@ -128,7 +129,8 @@ datasets:
     tables:
 `)
 	if d.dates {
-		fmt.Fprintf(&d.out, "      # EDIT: columns of dates and times have %s to %s, a guess: init --from 2020-01-01 --until 2029-12-31 gives them yours\n", firstDay, lastDay)
+		fmt.Fprintf(&d.out, "      # EDIT: columns of dates and times have %s to %s, a guess: "+
+			"init --from 2020-01-01 --until 2029-12-31 gives them yours\n", firstDay, lastDay)
 	}
 	d.guesses()
 }
@@ -144,7 +146,8 @@ func (d *drafter) guesses() {
 		}
 	}
 	if list.Len() > 0 {
-		fmt.Fprintf(&d.out, "      # EDIT: no foreign key says so, but names do; where one is wrong, rows are protected as another %s's:\n%s", d.unitName(), list.String())
+		fmt.Fprintf(&d.out, "      # EDIT: no foreign key says so, but names do; where one is wrong, rows are protected as "+
+			"another %s's:\n%s", d.unitName(), list.String())
 	}
 }
 
@@ -160,7 +163,8 @@ func (d *drafter) tables() {
 			}
 			if r == backward || r == private && len(p.table.from) == 0 {
 				if !slices.ContainsFunc(d.columns(p), func(l listing) bool { return l.hidden == "" }) {
-					p.role, p.why = leftOut, cmp.Or(p.why, "its rows lead to the "+d.unitName())+"; none of its columns can be listed" // reported with the others
+					p.why = cmp.Or(p.why, "its rows lead to the "+d.unitName()) + "; none of its columns can be listed"
+					p.role = leftOut // reported with the others
 					continue
 				}
 			}
@@ -223,7 +227,8 @@ func (d *drafter) ends(t *Table, lines []listing) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "   # EDIT: the least and largest value of " + plainText(strings.Join(names, ", ")) + ", which bound what one row adds to a sum; or domain: private, and dpproxy bounds finds them at a price"
+	return "   # EDIT: the least and largest value of " + plainText(strings.Join(names, ", ")) + ", which bound what one row " +
+		"adds to a sum; or domain: private, and dpproxy bounds finds them at a price"
 }
 
 // columns decides on each column of a table.
@@ -391,91 +396,6 @@ func (d *drafter) unique(p *part, lines []listing) {
 // joins reports whether a policy takes a column for a part of a key: rows are joined by it, or its domain is known.
 func joins(l listing) bool {
 	return l.rules == "" || strings.Contains(l.rules, "keys: join") || strings.HasPrefix(l.rules, "domain: {")
-}
-
-// public writes a lookup table: its keys, and what looks like a code or what one is called.
-func (d *drafter) public(p *part) {
-	t := p.table
-	if all, codes := d.shown(t); !codes {
-		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees %s of all rows of %s, exactly; strike it if any row is about a %s%s\n", plainText(all), plainText(t.called), d.unitName(), d.keyEnds(t))
-	}
-	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n        columns:\n", quote(t.called), quote(t.Schema+"."+t.Name))
-	shown := false
-	for _, c := range t.Columns {
-		l := d.publicColumn(t, c)
-		shown = shown || l.hidden == ""
-		d.line(c, l)
-	}
-	if !shown {
-		d.warn(t, "has no column that can be listed: declare one, or it does not load")
-	}
-}
-
-// lists asks of the lists of codes, whose marks are one: they have codes and what those are called.
-func (d *drafter) lists() {
-	var names []string
-	var ends string
-	for _, p := range d.parts {
-		if p.role == lookup {
-			if all, codes := d.shown(p.table); codes {
-				names, ends = append(names, p.table.called+" ("+all+")"), cmp.Or(ends, d.keyEnds(p.table))
-			}
-		}
-	}
-	if len(names) > 0 {
-		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of these lists, exactly; strike each of which any row is about a %s: %s%s\n", d.unitName(), plainText(strings.Join(names, ", ")), ends)
-	}
-}
-
-// keyEnds asks for the ends of a public table's keys where columns that name them have a guess.
-func (d *drafter) keyEnds(t *Table) string {
-	if !d.guessed[t] {
-		return ""
-	}
-	return fmt.Sprintf("; columns that name its keys have 1 to %d, a guess: write their least and largest, or init --read-public", mostKeys)
-}
-
-// shown lists the columns of a public table that are shown, and reports whether it has nothing else but totals and when
-// its rows were made.
-func (d *drafter) shown(t *Table) (all string, codes bool) {
-	var names []string
-	codes = !stockWords.names(t.Name)
-	for _, c := range t.Columns {
-		switch hidden := d.publicColumn(t, c).hidden != ""; {
-		case !hidden:
-			names = append(names, c.Name)
-		case kindOf(c) != total && !(dated(c) && upkeepWords.in(c.Name)):
-			codes = false
-		}
-	}
-	return strings.Join(names, ", "), codes
-}
-
-// publicColumn decides on a column of a public table.
-func (d *drafter) publicColumn(t *Table, c *Column) listing {
-	why := cmp.Or(unnamed(c), d.namesUnlisted(t, c), personal(c))
-	if why == "" && !t.keyed(c) {
-		why = publicly(t, c)
-	}
-	l := listing{typ: declared(c), hidden: why}
-	switch {
-	case why != "":
-	case len(c.Labels) > 0:
-		l.typ = "text" // as which its rows are copied
-	case !declarable(l.typ) && !strings.HasPrefix(l.typ, "char("):
-		l.hidden = "its type is " + c.Type
-	}
-	return l
-}
-
-// namesUnlisted says that a column of a public table names a row of a table that is not public; "" means it does not.
-func (d *drafter) namesUnlisted(t *Table, c *Column) string {
-	for _, r := range t.references() {
-		if r.column == c.Name && d.part(r.to).role != lookup {
-			return unlistedRow(r)
-		}
-	}
-	return ""
 }
 
 func (d *drafter) warn(t *Table, text string) {

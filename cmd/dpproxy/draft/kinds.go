@@ -22,26 +22,15 @@ const (
 	flag          // yes or no
 )
 
+const valuesHint = "domain: {values: [first, second]}"
+
 // why says why a column of a kind is not listed among private rows; "" means that it is.
 var why = map[kind]string{
 	secret:   "a secret, or a number that names its owner",
 	identity: "it tells who a person is",
 	naming:   "it names a row, a document or a device, and no foreign key says of which table",
-	unsure:   "nothing says that it has a few values that many rows share; with their list: domain: {values: [first, second]}",
-	label:    "it may name one row alone; with a list: domain: {values: [first, second]}",
-}
-
-// whyNotPublic says why a column of a kind is not shown in a public table; "" means that it is.
-var whyNotPublic = map[kind]string{
-	secret:   why[secret],
-	identity: why[identity],
-	naming:   "it names a row, a document or a device",
-	free:     "text that people write",
-	total:    "it may add up private rows, so that a change of it is one person's",
-	measure:  "a number beside a code may be about one person alone",
-	moment:   "what happens to private rows may move it",
-	flag:     "a yes or no beside a code may be about one person alone",
-	unsure:   "nothing says that it is a code or what a code is called",
+	unsure:   "nothing says that it has a few values that many rows share; with their list: " + valuesHint,
+	label:    "it may name one row alone; with a list: " + valuesHint,
 }
 
 // kindOf decides by the words of a column's name, of which the last one that means something decides most, and by its
@@ -106,7 +95,7 @@ func kindOfNumber(c *Column, list []string) kind {
 		return secret
 	case personally:
 		return identity
-	case documentWords[head]:
+	case numberedWords[head]:
 		return naming
 	case birthWords.in(c.Name), len(list) > 1 && ordinalWords[list[len(list)-2]] && idWords[head]:
 		return measure
@@ -126,7 +115,7 @@ func kindOfText(c *Column, list, about []string) kind {
 		return secret
 	case nameOfPerson(list), birthWords.any(list):
 		return identity
-	case idWords[head], head == "by", documentWords[head], c.Type == "uuid", len(c.Labels) == 0 && fixed(c):
+	case idWords[head], head == "by", numberedWords[head], c.Type == "uuid", len(c.Labels) == 0 && fixed(c):
 		return naming
 	case freeWords[head]:
 		return free
@@ -136,7 +125,7 @@ func kindOfText(c *Column, list, about []string) kind {
 		return category
 	case identityWords.any(list), head != "name" && (peopleWords[head] || peopleWords[last(list)]):
 		return identity
-	case documentWords.any(list):
+	case numberedWords.any(list):
 		return naming
 	case labelWords[head] && !peopleWords.any(list):
 		return label
@@ -171,7 +160,8 @@ func nameOfPerson(list []string) bool {
 // textual reports whether a column holds text of any kind.
 func textual(c *Column) bool {
 	base, _, _ := strings.Cut(c.Type, "(")
-	return len(c.Labels) == 0 && slices.Contains([]string{"text", "character varying", "character", "citext", "bytea", "json", "jsonb", "xml"}, base)
+	types := []string{"text", "character varying", "character", "citext", "bytea", "json", "jsonb", "xml"}
+	return len(c.Labels) == 0 && slices.Contains(types, base)
 }
 
 // numbers reports whether a column holds numbers.
@@ -189,41 +179,6 @@ func fractional(c *Column) bool {
 // dated reports whether a column holds dates or times of day.
 func dated(c *Column) bool {
 	return c.Type == "date" || strings.HasPrefix(c.Type, "timestamp")
-}
-
-// publicly says why a public table does not show a column beside its keys; "" means that it does: what a row is called,
-// and categories of things.
-func publicly(t *Table, c *Column) string {
-	k, list := kindOf(c), subject(words(c.Name))
-	head := last(list)
-	_, thing := trimmed(list, thingWords)
-	own := head != "" && head == last(words(t.Name)) // genre.genre
-	switch {
-	case k == secret, k == identity, k == naming, !textual(c) && len(c.Labels) == 0:
-		return whyNotPublic[k]
-	case longest(c) > longestLabel:
-		return whyNotPublic[free]
-	case labelWords[head], thing, own:
-		return ""
-	case k == category:
-		return "the state of a row may be one person's"
-	}
-	return whyNotPublic[k]
-}
-
-// titled reports whether a column says what a row of a list is called.
-func titled(t *Table, c *Column) bool {
-	head := last(words(c.Name))
-	return publicly(t, c) == "" && (titleWords[head] || head == last(words(t.Name)))
-}
-
-// longestLabel is the size that what a code is called is declared with at most.
-const longestLabel = 500
-
-// longest is how many characters a text may have as its type says; 0 where it does not.
-func longest(c *Column) int {
-	_, inner, _ := strings.Cut(c.Type, "(")
-	return number10(strings.TrimSuffix(inner, ")"))
 }
 
 // personal says why a column would tell who a row is about; "" means it would not.

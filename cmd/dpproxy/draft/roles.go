@@ -130,7 +130,10 @@ func (p *part) extends(parts []*part) string {
 // copies of things.
 func (p *part) codes() bool {
 	t := p.table
-	return stockWords.names(t.Name) || slices.ContainsFunc(t.Columns, func(c *Column) bool { return !t.keyed(c) && titled(t, c) })
+	key := t.column(t.key())
+	return stockWords.names(t.Name) || slices.ContainsFunc(t.Columns, func(c *Column) bool {
+		return !t.keyed(c) && publicly(t, c) == "" && (titled(t, c) || key != nil && textual(key)) // code and description
+	})
 }
 
 // single reports whether each row of a table belongs to one row of a private table, as a constraint says.
@@ -180,7 +183,7 @@ func (p *part) about() (why string, others bool) {
 		if named(c) && !slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == c.Name }) {
 			return "its column " + c.Name + " names people, though no foreign key says so", false
 		}
-		if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) && !latestWords.in(c.Name) {
+		if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) && !listedWords.in(c.Name) {
 			return "its column " + c.Name + " says when something happened", false
 		}
 		if list := subject(words(c.Name)); intimateWords.any(list) && !intimateWords.in(t.Name) {

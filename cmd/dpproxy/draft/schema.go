@@ -22,7 +22,8 @@ type Schema struct {
 }
 
 // settle notes what is found of all tables together, before any is looked at. Foreign keys of which a policy cannot
-// write a name are unsure. Tables of any other schema than the usual one are called by theirs too, as in FROM cdm.person.
+// write a name are unsure. Tables of any other schema than the usual one are called by theirs too, as in FROM
+// cdm.person.
 func (s *Schema) settle(usual string) {
 	names := map[string]int{}
 	for i, t := range s.Tables {
@@ -33,7 +34,7 @@ func (s *Schema) settle(usual string) {
 		}
 	}
 	for _, t := range s.Tables {
-		if names[t.Name] > 1 || usual != "" && t.Schema != usual {
+		if names[t.Name] > 1 || usual != "" && t.Schema != usual && callable(t.Schema) {
 			t.called = t.Schema + "." + t.Name
 		}
 	}
@@ -54,8 +55,14 @@ func (s *Schema) settle(usual string) {
 	}
 }
 
-// withoutPrecision is a type as a policy has it, which knows moments of one precision: of timestamp(6) with time zone it
-// is timestamp with time zone.
+// callable reports whether tables may be called by a schema: not by the proxy's own, nor by one that no path can name.
+func callable(schema string) bool {
+	low := strings.ToLower(schema)
+	return nameable(schema) && low != "dp" && !strings.HasPrefix(low, "pg_")
+}
+
+// withoutPrecision is a type as a policy has it, which knows moments of one precision: of timestamp(6) with time zone
+// it is timestamp with time zone.
 func withoutPrecision(typ string) string {
 	before, rest, found := strings.Cut(typ, "(")
 	if _, after, _ := strings.Cut(rest, ")"); found && before == "timestamp" {
@@ -90,12 +97,13 @@ func (s *Schema) guess() {
 				if best[to] == 0 || n < best[to] {
 					best[to] = n
 				}
-				list = append(list, Foreign{Columns: []string{c.Name}, To: to, Keys: []string{to.key()}, Guessed: true})
+				f := Foreign{Columns: []string{c.Name}, To: to, Keys: []string{to.key()}, Guessed: true}
+				list = append(list, f)
 			}
 		}
 		for _, f := range list {
 			if len(words(f.Columns[0])) == best[f.To] {
-				t.Foreign = append(t.Foreign[:len(t.Foreign):len(t.Foreign)], f)
+				t.Foreign = append(slices.Clip(t.Foreign), f)
 			}
 		}
 	}
@@ -105,13 +113,17 @@ func (s *Schema) guess() {
 func (t *Table) guessed(c *Column, tables map[string][]*Table) *Table {
 	declared := func(f Foreign) bool { return slices.Contains(f.Columns, c.Name) }
 	list := words(c.Name)
-	if slices.ContainsFunc(t.Foreign, declared) || slices.Contains(t.Unsure, c.Name) || len(list) < 2 || last(list) != "id" {
+	told := slices.ContainsFunc(t.Foreign, declared) || slices.Contains(t.Unsure, c.Name)
+	if told || len(list) < 2 || last(list) != "id" {
 		return nil
 	}
 	for at := range len(list) - 1 {
 		var fit []*Table
 		for _, to := range tables[strings.Join(list[at:], " ")] {
-			if k := to.column(to.key()); to != t && (k.Type == c.Type || whole(k) && whole(c)) && k.Domain == c.Domain {
+			k := to.column(to.key())
+			same := (k.Type == c.Type || whole(k) && whole(c)) && k.Domain == c.Domain
+			if to != t && same && !(c.Name == t.key() && c.Name == k.Name) { // two tables whose keys are called id
+
 				fit = append(fit, to)
 			}
 		}
@@ -231,7 +243,8 @@ type reference struct {
 
 // keyed reports whether a column is a part of a table's key, or names a row elsewhere.
 func (t *Table) keyed(c *Column) bool {
-	return slices.Contains(t.Primary, c.Name) || slices.ContainsFunc(t.Foreign, func(f Foreign) bool { return slices.Contains(f.Columns, c.Name) })
+	return slices.Contains(t.Primary, c.Name) ||
+		slices.ContainsFunc(t.Foreign, func(f Foreign) bool { return slices.Contains(f.Columns, c.Name) })
 }
 
 // counterpart is the column elsewhere that a column of a key of several columns has the values of.

@@ -133,7 +133,7 @@ func (t *Table) paths(distances []int) (best []reference) {
 			best = append(best, r)
 		}
 	}
-	made := func(r reference) bool { return upkeepWords.in(r.column) } // created_by says whose a row is where nothing else does
+	made := func(r reference) bool { return upkeepWords.in(r.column) } // created_by: where nothing else says whose it is
 	if rest := slices.DeleteFunc(slices.Clone(best), made); len(rest) > 0 {
 		return rest
 	}

@@ -45,7 +45,9 @@ func TestWhatNoDraftShows(t *testing.T) {
 		}
 	}
 	for _, marked := range []string{"salesterritories", "products"} {
-		if !slices.ContainsFunc(strings.Split(made.Text, "\n"), func(l string) bool { return strings.Contains(l, "# EDIT: every analyst sees") && strings.Contains(l, marked) }) {
+		if !slices.ContainsFunc(strings.Split(made.Text, "\n"), func(l string) bool {
+			return strings.Contains(l, "# EDIT: every analyst sees") && strings.Contains(l, marked)
+		}) {
 			t.Errorf("no mark says that %s is public:\n%s", marked, made.Text)
 		}
 	}

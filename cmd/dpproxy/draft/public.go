@@ -1,0 +1,146 @@
+package draft
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Public tables: lists of codes, of which keys, what a code is called and categories of things are shown.
+
+// whyNotPublic says why a column of a kind is not shown in a public table; "" means that it is.
+var whyNotPublic = map[kind]string{
+	secret:   why[secret],
+	identity: why[identity],
+	naming:   "it names a row, a document or a device",
+	free:     "text that people write",
+	total:    "it may add up private rows, so that a change of it is one person's",
+	measure:  "a number beside a code may be about one person alone",
+	moment:   "what happens to private rows may move it",
+	flag:     "a yes or no beside a code may be about one person alone",
+	unsure:   "nothing says that it is a code or what a code is called",
+}
+
+// publicly says why a public table does not show a column beside its keys; "" means that it does: what a row is called,
+// and categories of things.
+func publicly(t *Table, c *Column) string {
+	k, list := kindOf(c), subject(words(c.Name))
+	head := last(list)
+	_, thing := trimmed(list, thingWords)
+	own := head != "" && head == last(words(t.Name)) // genre.genre
+	switch {
+	case k == secret, k == identity, k == naming, !textual(c) && len(c.Labels) == 0:
+		return whyNotPublic[k]
+	case longest(c) > longestLabel:
+		return whyNotPublic[free]
+	case labelWords[head], thing, own:
+		return ""
+	case k == category:
+		return "the state of a row may be one person's"
+	}
+	return whyNotPublic[k]
+}
+
+// titled reports whether a column says what a row of a list is called.
+func titled(t *Table, c *Column) bool {
+	head := last(words(c.Name))
+	return titleWords[head] || head == last(words(t.Name))
+}
+
+// longestLabel is the size that what a code is called is declared with at most.
+const longestLabel = 500
+
+// longest is how many characters a text may have as its type says; 0 where it does not.
+func longest(c *Column) int {
+	_, inner, _ := strings.Cut(c.Type, "(")
+	return number10(strings.TrimSuffix(inner, ")"))
+}
+
+// public writes a lookup table: its keys, and what looks like a code or what one is called.
+func (d *drafter) public(p *part) {
+	t := p.table
+	if all, codes := d.shown(t); !codes {
+		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees %s of all rows of %s, exactly; strike it if any row is about "+
+			"a %s%s\n", plainText(all), plainText(t.called), d.unitName(), d.keyEnds(t))
+	}
+	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n        columns:\n",
+		quote(t.called), quote(t.Schema+"."+t.Name))
+	shown := false
+	for _, c := range t.Columns {
+		l := d.publicColumn(t, c)
+		shown = shown || l.hidden == ""
+		d.line(c, l)
+	}
+	if !shown {
+		d.warn(t, "has no column that can be listed: declare one, or it does not load")
+	}
+}
+
+// lists asks of the lists of codes, whose marks are one: they have codes and what those are called.
+func (d *drafter) lists() {
+	var names []string
+	var ends string
+	for _, p := range d.parts {
+		if p.role == lookup {
+			if all, codes := d.shown(p.table); codes {
+				names, ends = append(names, p.table.called+" ("+all+")"), cmp.Or(ends, d.keyEnds(p.table))
+			}
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of these lists, exactly; strike each of which any row is "+
+			"about a %s: %s%s\n", d.unitName(), plainText(strings.Join(names, ", ")), ends)
+	}
+}
+
+// keyEnds asks for the ends of a public table's keys where columns that name them have a guess.
+func (d *drafter) keyEnds(t *Table) string {
+	if !d.guessed[t] {
+		return ""
+	}
+	return fmt.Sprintf("; columns that name its keys have 1 to %d, a guess: write their least and largest, "+
+		"or init --read-public", mostKeys)
+}
+
+// shown lists the columns of a public table that are shown, and reports whether it has nothing else but totals, names
+// of rows and when they were made.
+func (d *drafter) shown(t *Table) (all string, codes bool) {
+	var names []string
+	codes = !stockWords.names(t.Name)
+	for _, c := range t.Columns {
+		switch hidden := d.publicColumn(t, c).hidden != ""; {
+		case !hidden:
+			names = append(names, c.Name)
+		case kindOf(c) != total && kindOf(c) != naming && !(dated(c) && upkeepWords.in(c.Name)):
+			codes = false
+		}
+	}
+	return strings.Join(names, ", "), codes
+}
+
+// publicColumn decides on a column of a public table.
+func (d *drafter) publicColumn(t *Table, c *Column) listing {
+	why := cmp.Or(unnamed(c), d.namesUnlisted(t, c), personal(c))
+	if why == "" && !t.keyed(c) {
+		why = publicly(t, c)
+	}
+	l := listing{typ: declared(c), hidden: why}
+	switch {
+	case why != "":
+	case len(c.Labels) > 0:
+		l.typ = "text" // as which its rows are copied
+	case !declarable(l.typ) && !strings.HasPrefix(l.typ, "char("):
+		l.hidden = "its type is " + c.Type
+	}
+	return l
+}
+
+// namesUnlisted says that a column of a public table names a row of a table that is not public; "" means it does not.
+func (d *drafter) namesUnlisted(t *Table, c *Column) string {
+	for _, r := range t.references() {
+		if r.column == c.Name && d.part(r.to).role != lookup {
+			return unlistedRow(r)
+		}
+	}
+	return ""
+}
