@@ -19,9 +19,10 @@ import (
 
 // step brings one twin database in step with its dataset, in one transaction.
 type step struct {
-	tx      pgx.Tx
-	session string
-	have    map[string]*table
+	tx         pgx.Tx
+	session    string
+	have       map[string]*table
+	statements []string // that are not sent yet
 }
 
 // table is a table or view as the twin has it.
@@ -35,21 +36,33 @@ type field struct {
 	notNull             bool
 }
 
-func (s *step) exec(ctx context.Context, format string, args ...any) error {
-	sql := fmt.Sprintf(format, args...)
-	if _, err := s.tx.Exec(ctx, sql); err != nil {
-		return fmt.Errorf("%w (%s)", err, strings.SplitN(sql, " (", 2)[0])
+// exec has a statement sent with those before it, by send.
+func (s *step) exec(format string, args ...any) {
+	s.statements = append(s.statements, fmt.Sprintf(format, args...))
+}
+
+// send has the server execute the statements, in one message: a policy of hundreds of tables needs thousands.
+func (s *step) send(ctx context.Context) error {
+	var batch pgx.Batch
+	for _, sql := range s.statements {
+		batch.Queue(sql)
 	}
-	return nil
+	results := s.tx.SendBatch(ctx, &batch)
+	for _, sql := range s.statements {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close() // its error is the same
+			return fmt.Errorf("%w (%s)", err, strings.SplitN(sql, " (", 2)[0])
+		}
+	}
+	s.statements = nil
+	return results.Close()
 }
 
 func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) error {
 	name, role := pgx.Identifier{database}.Sanitize(), pgx.Identifier{s.session}.Sanitize()
 	for _, sql := range []string{"REVOKE ALL ON DATABASE " + name + " FROM PUBLIC", "REVOKE ALL ON DATABASE " + name + " FROM " + role,
 		"REVOKE CREATE ON SCHEMA public FROM PUBLIC", "COMMENT ON DATABASE " + name + " IS " + literal(ownMark)} {
-		if err := s.exec(ctx, "%s", sql); err != nil {
-			return err
-		}
+		s.exec("%s", sql)
 	}
 	if err := s.read(ctx); err != nil {
 		return err
@@ -68,27 +81,20 @@ func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) er
 	}
 	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
 		quoted := dialect.QuoteName(schema)
-		if err := s.exec(ctx, "CREATE SCHEMA IF NOT EXISTS %s", quoted); err != nil {
-			return err
-		}
-		if err := s.exec(ctx, "GRANT USAGE ON SCHEMA %s TO %s", quoted, role); err != nil {
-			return err
-		}
+		s.exec("CREATE SCHEMA IF NOT EXISTS %s", quoted)
+		s.exec("GRANT USAGE ON SCHEMA %s TO %s", quoted, role)
 	}
 	for _, t := range wanted {
-		if err := s.table(ctx, t); err != nil {
-			return err
-		}
-		if err := s.exec(ctx, "GRANT SELECT ON %s TO %s", t.full(), role); err != nil {
-			return err
-		}
+		s.table(t)
+		s.exec("GRANT SELECT ON %s TO %s", t.full(), role)
 	}
 	for _, sql := range keys {
-		if err := s.exec(ctx, "%s", sql); err != nil {
-			return err
-		}
+		s.exec("%s", sql)
 	}
-	return s.dropSchemas(ctx, schemas)
+	if err := s.dropSchemas(ctx, schemas); err != nil {
+		return err
+	}
+	return s.send(ctx)
 }
 
 func (t *table) full() string {
@@ -172,9 +178,7 @@ func (s *step) dropKeys(ctx context.Context, d *policy.Dataset, wanted []*table)
 		return nil, nil
 	}
 	for _, sql := range drop {
-		if err := s.exec(ctx, "%s", sql); err != nil {
-			return nil, err
-		}
+		s.exec("%s", sql)
 	}
 	return add, nil
 }
@@ -231,20 +235,18 @@ func (s *step) dropUnwanted(ctx context.Context, wanted []*table) error {
 		if want != nil && want.kind == t.kind && strings.HasPrefix(want.comment, catalog.PublicComment) == strings.HasPrefix(t.comment, catalog.PublicComment) {
 			continue
 		}
-		if err := s.drop(ctx, t); err != nil {
-			return err
-		}
+		s.drop(t)
 	}
 	return nil
 }
 
-func (s *step) drop(ctx context.Context, t *table) error {
+func (s *step) drop(t *table) {
 	delete(s.have, t.full())
-	if t.kind == "v" {
-		return s.exec(ctx, "DROP VIEW %s", t.full())
-	}
-	return s.exec(ctx, "DROP TABLE %s", t.full())
+	s.exec("DROP %s %s", kinds[t.kind], t.full())
 }
+
+// kinds are the words for what a table is.
+var kinds = map[string]string{"r": "TABLE", "v": "VIEW"}
 
 // dropSchemas drops the schemas that no table of the policy lies in.
 func (s *step) dropSchemas(ctx context.Context, keep map[string]bool) error {
@@ -259,9 +261,7 @@ func (s *step) dropSchemas(ctx context.Context, keep map[string]bool) error {
 	}
 	for _, name := range names {
 		if !keep[name] {
-			if err := s.exec(ctx, "DROP SCHEMA %s", dialect.QuoteName(name)); err != nil {
-				return err
-			}
+			s.exec("DROP SCHEMA %s", dialect.QuoteName(name))
 		}
 	}
 	return nil
@@ -271,40 +271,30 @@ func (s *step) dropSchemas(ctx context.Context, keep map[string]bool) error {
 // with ALTER TABLE … ADD COLUMN "age" integer, and its number in the catalogs stays.
 
 // table makes a table, or alters it in place: its object id stays, so that clients that remember it are right.
-func (s *step) table(ctx context.Context, want *table) error {
+func (s *step) table(want *table) {
 	have := s.have[want.full()]
 	if have != nil && !sameFields(have, want) && (want.kind == "v" || !s.alterable(have, want)) {
-		if err := s.drop(ctx, have); err != nil {
-			return err
-		}
+		s.drop(have)
 		have = nil
 	}
 	if have == nil {
-		if err := s.create(ctx, want); err != nil {
-			return err
-		}
+		s.create(want)
 		have = &table{columns: make([]field, len(want.columns))}
-	} else if err := s.alter(ctx, have, want); err != nil {
-		return err
+	} else {
+		s.alter(have, want)
 	}
-	what := map[string]string{"r": "TABLE", "v": "VIEW"}[want.kind]
 	if have.comment != want.comment {
-		if err := s.exec(ctx, "COMMENT ON %s %s IS %s", what, want.full(), literal(want.comment)); err != nil {
-			return err
-		}
+		s.exec("COMMENT ON %s %s IS %s", kinds[want.kind], want.full(), literal(want.comment))
 	}
 	for i, c := range want.columns {
 		if i < len(have.columns) && have.columns[i].comment == c.comment {
 			continue
 		}
-		if err := s.exec(ctx, "COMMENT ON COLUMN %s.%s IS %s", want.full(), dialect.QuoteName(c.name), literal(c.comment)); err != nil {
-			return err
-		}
+		s.exec("COMMENT ON COLUMN %s.%s IS %s", want.full(), dialect.QuoteName(c.name), literal(c.comment))
 	}
-	return nil
 }
 
-func (s *step) create(ctx context.Context, t *table) error {
+func (s *step) create(t *table) {
 	var items []string
 	for _, c := range t.columns {
 		if t.kind == "v" {
@@ -314,9 +304,10 @@ func (s *step) create(ctx context.Context, t *table) error {
 		items = append(items, dialect.QuoteName(c.name)+" "+c.text+map[bool]string{true: " NOT NULL"}[c.notNull])
 	}
 	if t.kind == "v" {
-		return s.exec(ctx, "CREATE VIEW %s AS SELECT %s WHERE false", t.full(), strings.Join(items, ", "))
+		s.exec("CREATE VIEW %s AS SELECT %s WHERE false", t.full(), strings.Join(items, ", "))
+		return
 	}
-	return s.exec(ctx, "CREATE TABLE %s (%s)", t.full(), strings.Join(items, ", "))
+	s.exec("CREATE TABLE %s (%s)", t.full(), strings.Join(items, ", "))
 }
 
 func sameFields(a, b *table) bool {
@@ -361,7 +352,7 @@ func fieldIndex(t *table, name string) int {
 }
 
 // alter changes the columns of an empty table; have is then as wanted but for comments.
-func (s *step) alter(ctx context.Context, have, want *table) error {
+func (s *step) alter(have, want *table) {
 	var steps []string
 	var now []field
 	for _, c := range have.columns {
@@ -385,7 +376,7 @@ func (s *step) alter(ctx context.Context, have, want *table) error {
 	}
 	have.columns = now
 	if len(steps) == 0 {
-		return nil
+		return
 	}
-	return s.exec(ctx, "ALTER TABLE %s %s", want.full(), strings.Join(steps, ", "))
+	s.exec("ALTER TABLE %s %s", want.full(), strings.Join(steps, ", "))
 }
