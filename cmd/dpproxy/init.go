@@ -150,7 +150,8 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 	columnsSQL = `SELECT a.attname::text, pg_catalog.format_type(b.type, b.mod), CASE WHEN t.typtype = 'd' THEN t.typname::text ELSE '' END,
   ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = b.type ORDER BY e.enumsortorder),
   ARRAY(SELECT pg_catalog.pg_get_expr(k.conbin, 0) FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated ORDER BY k.conname),
-  coalesce(pg_catalog.col_description(a.attrelid, a.attnum), '')
+  coalesce(pg_catalog.col_description(a.attrelid, a.attnum), ''),
+  EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (SELECT a.atttypid, a.atttypmod
     UNION ALL SELECT y.typbasetype, CASE WHEN y.typtypmod < 0 THEN below.mod ELSE y.typtypmod END FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype = 'd')
@@ -246,7 +247,7 @@ func readColumns(ctx context.Context, conn *pgx.Conn, oid uint32, t *draft.Table
 	defer rows.Close()
 	for rows.Next() {
 		var c draft.Column
-		if err := rows.Scan(&c.Name, &c.Type, &c.Domain, &c.Labels, &c.Checks, &c.Comment); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &c.Domain, &c.Labels, &c.Checks, &c.Comment, &c.Unshared); err != nil {
 			return err
 		}
 		t.Columns = append(t.Columns, &c)

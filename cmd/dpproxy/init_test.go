@@ -40,7 +40,7 @@ func TestInitSchemas(t *testing.T) {
 			`INSERT INTO regions VALUES (1, 'north'), (2, 'south')`, `INSERT INTO nations VALUES (3, 1, 'ch', 'one'), (4, 2, 'de', 'two')`, `INSERT INTO products VALUES (5, 'a', 1, 'x'), (9, 'b', 2, 'y')`,
 			`INSERT INTO addresses VALUES (1, 'canary', 'canary', 3)`, `INSERT INTO customers (customer_id, full_name, home_address) VALUES (7, 'canary', 1)`,
 			`INSERT INTO orders (order_id, customer_id, status, placed, priority) VALUES (1, 7, 'F', '2024-01-01', 'canary')`, `INSERT INTO order_lines VALUES (1, 1, 5, NULL, 3, 2.5, 0.1, NULL)`},
-			7, `SELECT o.status, sum(l.quantity) FROM order_lines l JOIN orders o ON o.order_id = l.order_id GROUP BY 1`},
+			6, `SELECT o.status, sum(l.quantity) FROM order_lines l JOIN orders o ON o.order_id = l.order_id GROUP BY 1`},
 		{"university", "Student.StudentId", []string{
 			`INSERT INTO "Department" VALUES ('ab', 'x'), ('cd', 'y')`, `INSERT INTO "Course" VALUES (1, 'a', 5), (4, 'b', 6)`, `INSERT INTO "Student" VALUES (7, 'canary', 'canary')`, `INSERT INTO "Enrolment" VALUES (7, 1, 2, 5.5)`},
 			7, `SELECT "Semester", count(*) FROM "Enrolment" GROUP BY 1`},
@@ -117,7 +117,8 @@ func TestInitAsks(t *testing.T) {
 	if p, err := policy.Read(path); err != nil || p.Datasets[0].Unit.Table != "patients" {
 		t.Errorf("%+v: %v", p, err)
 	}
-	if out := kit.Run(t, "", "init", url, "--all", "--schema", "nosuch"); !strings.Contains(out.Stderr, "--schema takes one that has some: public") {
+	out = kit.Run(t, "", "init", url, "--all", "--schema", "nosuch")
+	if !strings.Contains(out.Stderr, "--schema takes one that has some: public") {
 		t.Errorf("a schema without tables: %s", out.Stderr)
 	}
 	for _, wrong := range [][]string{{"--all", "--table", "patients"}, {"--all", "--from", "2020-01-01"}} {
@@ -149,17 +150,23 @@ func TestInitOfAnotherSchema(t *testing.T) {
 	server := pgtest.Shared(t)
 	role, database := server.Role(t, ""), server.Database(t)
 	server.Exec(t, database, `CREATE SCHEMA cdm`, `CREATE DOMAIN cdm.code AS char(3)`, `CREATE DOMAIN cdm.instant AS timestamp(3)`,
-		`CREATE TABLE cdm.person (person_id int PRIMARY KEY, year_of_birth int, gender char(1), country_code char(2), currency cdm.code, born timestamp(0), seen timestamptz(3), met cdm.instant,
-			decade int GENERATED ALWAYS AS (year_of_birth / 10) STORED, person_source_value varchar(50) UNIQUE, status varchar(20), api_key char(32))`,
+		`CREATE TABLE cdm.person (person_id int PRIMARY KEY, year_of_birth int, gender char(1), country_code char(2), currency cdm.code,
+			born timestamp(0), seen timestamptz(3), met cdm.instant, decade int GENERATED ALWAYS AS (year_of_birth / 10) STORED,
+			person_source_value varchar(50) UNIQUE, status varchar(20), nationality text, api_key char(32))`,
+		`CREATE UNIQUE INDEX ON cdm.person (nationality) WHERE nationality > ''`,
 		`CREATE TABLE cdm.visit (visit_id bigint PRIMARY KEY, person_id int, site_id int, kind char(4), started timestamp(6), token text)`,
 		`CREATE TABLE cdm.site (site_id int PRIMARY KEY, site_name varchar(40), beds_used int, last_visit_at timestamptz)`,
-		`INSERT INTO cdm.person (person_id, gender, country_code) SELECT i, 'f', 'ch' FROM generate_series(1, 900) AS s(i)`, `INSERT INTO cdm.visit (visit_id, person_id, site_id, kind) SELECT i, i, 1, 'in' FROM generate_series(1, 900) AS s(i)`,
-		`INSERT INTO cdm.site VALUES (1, 'north')`, `GRANT USAGE ON SCHEMA cdm TO `+role, `GRANT SELECT ON ALL TABLES IN SCHEMA cdm TO `+role)
+		`INSERT INTO cdm.person (person_id, gender, country_code) SELECT i, 'f', 'ch' FROM generate_series(1, 900) AS s(i)`,
+		`INSERT INTO cdm.visit (visit_id, person_id, site_id, kind) SELECT i, i, 1, 'in' FROM generate_series(1, 900) AS s(i)`,
+		`INSERT INTO cdm.site VALUES (1, 'north')`, `GRANT USAGE ON SCHEMA cdm TO `+role,
+		`GRANT SELECT ON ALL TABLES IN SCHEMA cdm TO `+role)
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	if out := kit.Run(t, "", "init", server.URLFor(role, database), "--all", "--schema", "cdm", "--out", path); out.Code != 0 {
+	out := kit.Run(t, "", "init", server.URLFor(role, database), "--all", "--schema", "cdm", "--out", path)
+	if out.Code != 0 {
 		t.Fatalf("exit %d: %s", out.Code, out.Stderr)
 	}
-	kit.Edit(t, path, "/"+database, "/"+database+"?sslmode=disable", "listen: 127.0.0.1:6432", "listen: 127.0.0.1:0", "{epsilon: 1, delta: 1e-7}", "{epsilon: 9, delta: 5e-7}", "epsilon: 0.02", "epsilon: 1")
+	kit.Edit(t, path, "/"+database, "/"+database+"?sslmode=disable", "listen: 127.0.0.1:6432", "listen: 127.0.0.1:0",
+		"{epsilon: 1, delta: 1e-7}", "{epsilon: 9, delta: 5e-7}", "epsilon: 0.02", "epsilon: 1")
 	if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
 		t.Fatalf("user add: exit %d: %s", out.Code, out.Stderr)
 	}
@@ -174,16 +181,20 @@ func TestInitOfAnotherSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{`SELECT count(*) FROM cdm.person`, `SELECT gender, count(*) FROM cdm.person GROUP BY 1`, `SELECT country_code, count(*) FROM cdm.person GROUP BY 1`,
-		`SELECT s.site_name, count(*) FROM cdm.visit v JOIN cdm.site s ON s.site_id = v.site_id GROUP BY 1`, `SELECT kind, count(*) FROM cdm.visit WHERE started < '2020-01-01' GROUP BY 1`,
-		`SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'cdm' HAVING count(*) = 3`,
-		`SET search_path = cdm`, `SELECT count(*) FROM person`} {
-		if r := w.Ask(sql); r.Err != nil || len(r.Rows) == 0 && !strings.HasPrefix(sql, "SET") && !strings.Contains(sql, "kind") {
+	for _, sql := range []string{
+		`SELECT count(*) FROM cdm.person`, `SELECT gender, count(*) FROM cdm.person GROUP BY 1`,
+		`SELECT country_code, count(*) FROM cdm.person GROUP BY 1`,
+		`SELECT s.site_name, count(*) FROM cdm.visit v JOIN cdm.site s ON s.site_id = v.site_id GROUP BY 1`,
+		`SELECT kind, count(*) FROM cdm.visit GROUP BY 1`, `SELECT count(*) FROM cdm.visit WHERE started < '2020-01-01'`,
+		`SELECT relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'cdm'`,
+		`SET search_path = cdm`, `SELECT count(*) FROM person`,
+	} {
+		if r := w.Ask(sql); r.Err != nil || len(r.Rows) == 0 && !strings.HasPrefix(sql, "SET") {
 			t.Errorf("%s: %v, %d rows\n%s", sql, r.Err, len(r.Rows), text)
 		}
 	}
-	for _, hidden := range []string{"name: api_key", "name: person_source_value", "name: token", "name: beds_used", "name: last_visit_at"} {
-		if strings.Contains(string(text), hidden) {
+	for _, hidden := range strings.Fields("api_key person_source_value token nationality beds_used last_visit_at") {
+		if strings.Contains(string(text), "name: "+hidden) {
 			t.Errorf("%s is listed:\n%s", hidden, text)
 		}
 	}

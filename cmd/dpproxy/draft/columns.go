@@ -79,7 +79,11 @@ func unnamed(c *Column) string {
 }
 
 // asKey lets rows be joined by a column that is a part of a key: of the table's own, or of one elsewhere that it names.
+// What no two rows have the same of is no category.
 func (d *drafter) asKey(p *part, c *Column, l listing) listing {
+	if l.rules == "keys: discover" && (p.table.isUnique(c.Name) || c.Unshared) {
+		return listing{hidden: "no two rows have the same"}
+	}
 	_, elsewhere := p.table.counterpart(c.Name)
 	if (elsewhere != nil || slices.Contains(p.table.Primary, c.Name)) && l.hidden == "" && !strings.Contains(l.rules, "keys: ") {
 		l.rules += ", keys: join"
@@ -118,7 +122,8 @@ func (d *drafter) foreign(c *Column, r reference) listing {
 	case err != nil:
 		return listing{hidden: err.Error()}
 	case whole(c) && keys.Max != "":
-		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: %s, max: %s}", keys.Min, keys.Max), remark: "the keys of " + r.to.Name}
+		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: %s, max: %s}", keys.Min, keys.Max),
+			remark: "the keys of " + r.to.Name}
 	case whole(c): // the place for a domain of the table's keys
 		most := mostKeys
 		if c.Type == "smallint" {
@@ -131,6 +136,9 @@ func (d *drafter) foreign(c *Column, r reference) listing {
 		return listing{typ: declared(c), rules: valueList(keys.Values), remark: "the keys of " + r.to.Name}
 	}
 	l := d.values(r.to, c)
+	if b := learn(r.to, c); textual(c) {
+		l = text(c, category, b)
+	}
 	l.remark = "it names a row of " + r.to.Name
 	return l
 }
@@ -153,14 +161,14 @@ func (d *drafter) values(t *Table, c *Column) listing {
 	case dated(c):
 		return d.day(c, b)
 	case textual(c) && declarable(declared(c)) || strings.HasPrefix(c.Type, "character"):
-		return text(t, c, k, b)
+		return text(c, k, b)
 	}
 	return listing{hidden: "no domain can be guessed for " + c.Type}
 }
 
 // text decides on text: a list of values where one is known; else those of categories are found, and free text is never
 // shown. Anything else is not listed.
-func text(t *Table, c *Column, k kind, b bounds) listing {
+func text(c *Column, k kind, b bounds) listing {
 	typ := declared(c)
 	if strings.HasPrefix(typ, "char(") {
 		typ = "text" // nothing but a list is a char's
@@ -168,8 +176,6 @@ func text(t *Table, c *Column, k kind, b bounds) listing {
 	switch {
 	case len(b.values) > 0:
 		return listing{typ: declared(c), rules: valueList(b.values)}
-	case t.isUnique(c.Name):
-		return listing{hidden: "no two rows have the same"}
 	case k == free:
 		return listing{typ: typ, rules: "domain: any",
 			remark: "any text: conditions on it are answered (LIKE, =), and its values are never shown"}

@@ -115,7 +115,7 @@ func kindOfText(c *Column, list, about []string) kind {
 		return secret
 	case nameOfPerson(list), birthWords.any(list):
 		return identity
-	case idWords[head], head == "by", numberedWords[head], c.Type == "uuid", len(c.Labels) == 0 && fixed(c):
+	case idWords[head], head == "by", numberedWords[head], c.Type == "uuid", fixed(c) && head != "name":
 		return naming
 	case freeWords[head]:
 		return free
@@ -135,7 +135,7 @@ func kindOfText(c *Column, list, about []string) kind {
 
 // fixed reports whether a type has so many characters as hashes and tokens have.
 func fixed(c *Column) bool {
-	return strings.HasPrefix(c.Type, "character(") && longest(c) >= 16
+	return len(c.Labels) == 0 && strings.HasPrefix(c.Type, "character(") && longest(c) >= 16
 }
 
 // number10 reads a small whole number; 0 for anything else.

@@ -7,8 +7,10 @@ import (
 	"unicode"
 )
 
-var kindNames = map[string]kind{"unsure": unsure, "secret": secret, "identity": identity, "naming": naming, "free": free, "category": category,
-	"label": label, "total": total, "measure": measure, "moment": moment, "flag": flag}
+var kindNames = map[string]kind{
+	"unsure": unsure, "secret": secret, "identity": identity, "naming": naming, "free": free, "category": category,
+	"label": label, "total": total, "measure": measure, "moment": moment, "flag": flag,
+}
 
 // eachKind calls f with each line of testdata/kinds.txt.
 func eachKind(t *testing.T, f func(want kind, c *Column)) {
@@ -57,12 +59,12 @@ func spellings(name string) []string {
 		}
 		camel, up = camel+string(r), false
 	}
-	return []string{name, strings.ToUpper(name), camel, strings.ToUpper(camel[:1]) + camel[1:], strings.ReplaceAll(name, "_", ""),
-		strings.ReplaceAll(name, "_", "-"), "old_" + name}
+	joined, dashed := strings.ReplaceAll(name, "_", ""), strings.ReplaceAll(name, "_", "-")
+	return []string{name, strings.ToUpper(name), camel, strings.ToUpper(camel[:1]) + camel[1:], joined, dashed, "old_" + name}
 }
 
-// TestNothingHiddenIsListed: what a reader would not list is not listed, however its name is spelled, in a private table
-// and beside the key of a public one; what is found among private rows is a category.
+// TestNothingHiddenIsListed: what a reader would not list is not listed, however its name is spelled, in a private
+// table and beside the key of a public one; what is found among private rows is a category.
 func TestNothingHiddenIsListed(t *testing.T) {
 	eachKind(t, func(want kind, c *Column) {
 		for _, name := range spellings(c.Name) {
@@ -71,10 +73,12 @@ func TestNothingHiddenIsListed(t *testing.T) {
 			}
 			unit := people("customers")
 			spelled := &Column{Name: name, Type: c.Type}
-			kinds := keyed("kinds", append(columnsOf("id"), &Column{Name: "name", Type: "text"}, &Column{Name: name, Type: c.Type}), nil)
-			orders := keyed("orders", append(columnsOf("id", "customer", "kind"), spelled), map[string]*Table{"customer": unit, "kind": kinds})
+			other := *spelled
+			kinds := keyed("kinds", append(typed("id integer, name text"), &other), nil)
+			leads := map[string]*Table{"customer": unit, "kind": kinds}
+			orders := keyed("orders", append(columnsOf("id", "customer", "kind"), spelled), leads)
 			parts := assign(settled(unit, orders, kinds), Candidate{Table: unit, Column: "id"})
-			d := &drafter{unit: Candidate{Table: unit, Column: "id"}, parts: parts, made: &Draft{}, asked: map[string]bool{}, guessed: map[*Table]bool{}}
+			d := &drafter{unit: Candidate{Table: unit, Column: "id"}, parts: parts, guessed: map[*Table]bool{}}
 			l := d.column(parts[1], spelled)
 			listed := l.hidden == "" && l.rules != "keys: join"
 			switch {
@@ -83,7 +87,8 @@ func TestNothingHiddenIsListed(t *testing.T) {
 			case strings.Contains(l.rules, "discover") && want != category:
 				t.Errorf("%s %s is found", name, c.Type)
 			}
-			if shown := parts[2].role == lookup && d.publicColumn(kinds, kinds.Columns[2]).hidden == ""; shown && want != category && want != label && want != free {
+			shown := parts[2].role == lookup && d.publicColumn(kinds, &other).hidden == ""
+			if shown && want != category && want != label && want != free {
 				t.Errorf("%s %s is shown in a public table", name, c.Type)
 			}
 		}

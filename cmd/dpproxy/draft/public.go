@@ -88,8 +88,8 @@ func (d *drafter) lists() {
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of these lists, exactly; strike each of which any row is "+
-			"about a %s: %s%s\n", d.unitName(), plainText(strings.Join(names, ", ")), ends)
+		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of these lists, exactly; strike each of which any row "+
+			"is about a %s: %s%s\n", d.unitName(), plainText(strings.Join(names, ", ")), ends)
 	}
 }
 

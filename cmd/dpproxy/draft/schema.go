@@ -111,10 +111,10 @@ func (s *Schema) guess() {
 
 // guessed is the one table whose rows a column names by its name: user_id, last_user_id.
 func (t *Table) guessed(c *Column, tables map[string][]*Table) *Table {
-	declared := func(f Foreign) bool { return slices.Contains(f.Columns, c.Name) }
 	list := words(c.Name)
-	told := slices.ContainsFunc(t.Foreign, declared) || slices.Contains(t.Unsure, c.Name)
-	if told || len(list) < 2 || last(list) != "id" {
+	declared := slices.Contains(t.Unsure, c.Name) ||
+		slices.ContainsFunc(t.Foreign, func(f Foreign) bool { return slices.Contains(f.Columns, c.Name) })
+	if declared || len(list) < 2 || last(list) != "id" {
 		return nil
 	}
 	for at := range len(list) - 1 {
@@ -200,6 +200,8 @@ type Column struct {
 	Labels  []string // of an enumerated type, in its order
 	Checks  []string // conditions of its domain, over VALUE
 	Comment string
+
+	Unshared bool // a unique index holds it alone: no two rows, perhaps of those that a condition picks, have the same
 }
 
 // Foreign is a foreign key: Columns[i] names To.Keys[i].

@@ -6,26 +6,35 @@ import (
 	"testing"
 )
 
-// col makes a column.
-func col(name, typ string) *Column { return &Column{Name: name, Type: typ} }
+// typed makes columns of names and types: "id integer, remarks text".
+func typed(text string) (list []*Column) {
+	for column := range strings.SplitSeq(text, ", ") {
+		name, typ, _ := strings.Cut(column, " ")
+		list = append(list, &Column{Name: name, Type: typ})
+	}
+	return list
+}
 
-// TestWhatNoDraftShows: rows that stand one by one for those of a unit, totals over rows of others, and secrets are in
+// TestWhatNoDraftShows: rows of which each belongs to one of a unit, totals over rows of others, and secrets are in
 // no draft as they are, whatever the owner has not read yet.
 func TestWhatNoDraftShows(t *testing.T) {
 	unit := people("customers")
-	questionnaires := keyed("questionnaires", []*Column{col("id", "integer"), col("depression_score", "integer"), col("remarks", "text")}, nil)
-	genotypes := keyed("genotypes", []*Column{col("id", "integer"), col("brca1", "boolean")}, nil)
-	products := keyed("products", []*Column{col("id", "integer"), col("name", "character varying(80)"), col("units_sold", "integer"), col("avg_rating", "numeric(3,2)"),
-		col("balance", "numeric(10,2)"), col("last_sold_at", "timestamp without time zone"), col("updated_at", "timestamp without time zone")}, nil)
-	reps := keyed("salesterritories", []*Column{col("id", "integer"), col("name", "text"), col("sales_so_far", "numeric(12,2)"), col("salesytd", "numeric(12,2)")}, nil)
-	cards := keyed("methods", []*Column{col("id", "integer"), col("name", "text"), col("cardnumber", "text")}, nil)
-	addresses := keyed("addresses", []*Column{col("id", "integer"), col("street", "text"), col("city", "text")}, nil)
-	unit.Columns = append(unit.Columns, columnsOf("questionnaire_id", "genotype_id", "method_id", "address_id", "rep_id")...)
-	for name, to := range map[string]*Table{"questionnaire_id": questionnaires, "genotype_id": genotypes, "method_id": cards, "address_id": addresses, "rep_id": reps} {
+	asked := keyed("questionnaires", typed("id integer, depression_score integer, remarks text"), nil)
+	genotypes := keyed("genotypes", typed("id integer, brca1 boolean"), nil)
+	products := keyed("products", typed("id integer, name character varying(80), units_sold integer, avg_rating numeric(3,2), "+
+		"balance numeric(10,2), last_sold_at timestamp without time zone, updated_at timestamp without time zone"), nil)
+	reps := keyed("salesterritories", typed("id integer, name text, sales_so_far numeric(12,2), salesytd numeric(12,2)"), nil)
+	cards := keyed("methods", typed("id integer, name text, cardnumber text"), nil)
+	addresses := keyed("addresses", typed("id integer, street text, city text"), nil)
+	for name, to := range map[string]*Table{
+		"asked_id": asked, "gene_id": genotypes, "card_id": cards, "address_id": addresses, "rep_id": reps,
+	} {
+		unit.Columns = append(unit.Columns, columnsOf(name)...)
 		unit.Foreign = append(unit.Foreign, Foreign{Columns: []string{name}, To: to, Keys: []string{"id"}})
 	}
-	orders := keyed("orders", columnsOf("id", "customer_id", "product_id"), map[string]*Table{"customer_id": unit, "product_id": products})
-	s := &Schema{Tables: []*Table{unit, questionnaires, genotypes, products, reps, cards, addresses, orders}}
+	leads := map[string]*Table{"customer_id": unit, "product_id": products}
+	orders := keyed("orders", columnsOf("id", "customer_id", "product_id"), leads)
+	s := &Schema{Tables: []*Table{unit, asked, genotypes, products, reps, cards, addresses, orders}}
 	made, err := Write(s, Options{Dataset: "d", URL: "postgres://u@127.0.0.1/d", Unit: "customers.id"})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +44,8 @@ func TestWhatNoDraftShows(t *testing.T) {
 		t.Fatal(err, made.Text)
 	}
 	for _, table := range p.Datasets[0].Tables {
-		if !slices.Contains([]string{"customers", "orders", "products", "salesterritories"}, table.Name) || table.View.Text != "" {
+		listed := slices.Contains([]string{"customers", "orders", "products", "salesterritories"}, table.Name)
+		if !listed || table.View.Text != "" {
 			t.Errorf("%s is listed:\n%s", table.Name, made.Text)
 		}
 		for _, c := range table.Columns {
@@ -51,7 +61,10 @@ func TestWhatNoDraftShows(t *testing.T) {
 			t.Errorf("no mark says that %s is public:\n%s", marked, made.Text)
 		}
 	}
-	for _, reason := range []string{"units_sold: not listed: it may add up private rows", "last_sold_at: not listed:", "addresses is left out: it has street, and no constraint says that one row of customers alone"} {
+	for _, reason := range []string{
+		"units_sold: not listed: it may add up private rows", "last_sold_at: not listed:",
+		"addresses is left out: it has street, and no constraint says that one row of customers alone",
+	} {
 		if !strings.Contains(made.Text, reason) {
 			t.Errorf("it does not say %q:\n%s", reason, made.Text)
 		}
@@ -63,7 +76,7 @@ func TestTrustedHasAConstraint(t *testing.T) {
 	for _, unique := range []bool{false, true} {
 		unit := people("customers")
 		unit.Columns = append(unit.Columns, columnsOf("address_id")...)
-		addresses := keyed("addresses", []*Column{col("id", "integer"), col("street", "text"), col("city", "text")}, nil)
+		addresses := keyed("addresses", typed("id integer, street text, city text"), nil)
 		unit.Foreign = []Foreign{{Columns: []string{"address_id"}, To: addresses, Keys: []string{"id"}}}
 		if unique {
 			unit.Unique = append(unit.Unique, []string{"address_id"})
@@ -77,10 +90,12 @@ func TestTrustedHasAConstraint(t *testing.T) {
 
 // TestUniqueNamesWhatAPolicyTakes: a key of which a part is found, or any text, or not listed, is not drafted as one.
 func TestUniqueNamesWhatAPolicyTakes(t *testing.T) {
-	for _, typ := range []string{"text", "character varying(20)", "jsonb", "timestamp(6) without time zone", "character(3)", "boolean", "integer", "numeric(5,2)"} {
+	for _, typ := range []string{
+		"text", "character varying(20)", "jsonb", "timestamp(6) without time zone", "character(3)", "boolean", "integer", "numeric(5,2)",
+	} {
 		for _, name := range []string{"status", "note", "token", "customer_ref", "x", "amount", "started"} {
 			unit := people("customers")
-			orders := keyed("orders", append(columnsOf("id", "customer"), col(name, typ)), map[string]*Table{"customer": unit})
+			orders := keyed("orders", append(columnsOf("id", "customer"), &Column{Name: name, Type: typ}), map[string]*Table{"customer": unit})
 			orders.Unique = append(orders.Unique, []string{"id", name}, []string{"customer", name}, []string{name})
 			made, err := Write(&Schema{Tables: []*Table{unit, orders}}, Options{Dataset: "d", URL: "postgres://u@127.0.0.1/d"})
 			if err != nil {
@@ -97,7 +112,8 @@ func TestUniqueNamesWhatAPolicyTakes(t *testing.T) {
 // another table's rows leads there, marked; moments of any precision are moments.
 func TestSchemasAndKeysThatNobodyDeclared(t *testing.T) {
 	users := people("users")
-	posts := keyed("posts", []*Column{col("id", "bigint"), col("user_id", "bigint"), col("last_user_id", "integer"), col("created_at", "timestamp(6) without time zone"), col("kept", "timestamp(3) with time zone")}, nil)
+	posts := keyed("posts", typed("id bigint, user_id bigint, last_user_id integer, "+
+		"created_at timestamp(6) without time zone, kept timestamp(3) with time zone"), nil)
 	users.Schema, posts.Schema = "app", "app"
 	made, err := Write(&Schema{Tables: []*Table{users, posts}}, Options{Dataset: "d", URL: "postgres://u@127.0.0.1/d"})
 	if err != nil {
@@ -106,8 +122,11 @@ func TestSchemasAndKeysThatNobodyDeclared(t *testing.T) {
 	if _, err := read(t, made); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"- name: app.posts\n", `unit: "app.posts.user_id = app.users.id"`, "# EDIT: no foreign key says so", "#   app.posts.user_id = app.users.id\n", `name: created_at, type: "timestamp",`,
-		`name: kept, type: "timestamptz",`, "# EDIT: columns of dates and times have"} {
+	for _, want := range []string{
+		"- name: app.posts\n", `unit: "app.posts.user_id = app.users.id"`, "# EDIT: no foreign key says so",
+		"#   app.posts.user_id = app.users.id\n", `name: created_at, type: "timestamp",`, `name: kept, type: "timestamptz",`,
+		"# EDIT: columns of dates and times have",
+	} {
 		if !strings.Contains(made.Text, want) {
 			t.Errorf("no %q:\n%s", want, made.Text)
 		}

@@ -47,7 +47,7 @@ func parts(run string) []string {
 	if w := singular(run); known[w] || len(run) > longestRun {
 		return []string{w}
 	}
-	best := make([][]string, len(run)+1) // of what stands before each place
+	best := make([][]string, len(run)+1) // of what is before each place
 	best[0] = []string{}
 	for end := 2; end <= len(run); end++ {
 		for at := range end - 1 {
@@ -169,7 +169,7 @@ const (
 	statuses = `
 		status stage phase level grade severity priority role flag outcome disposition frequency shift ward careunit
 		service specialty speciality reason marital insurance interpretation purpose product plan package drug
-		medication antibiotic organism fluid specimen icd cpt drg hcpcs ndc loinc snomed atc naics`
+		medication antibiotic organism fluid specimen icd cpt drg hcpcs ndc loinc snomed atc naics admission discharge`
 	intimate = `
 		gender sex race ethnicity religion nationality citizenship education occupation profession employment income
 		blood handedness orientation caste party residence`
@@ -177,7 +177,7 @@ const (
 	labels = `
 		name title label code description desc descr abbreviation abbr abbrev symbol term caption short long iso
 		alpha`
-	generic = "value source code cd name text label val string desc"
+	generic = "value source code cd name text label val string desc location"
 	glue    = "of for by at on to in is has and or per the not from until since as with"
 	common  = `
 		first last middle full given family maiden display real screen nick user next file api private public access
@@ -221,7 +221,7 @@ var (
 		recovery backup verification access reset invite invitation auth authorization approval security
 		confirmation activation challenge pass promo coupon referral login door alarm one time`)
 	listedWords = vocabularyOf(`
-		last latest recent next valid sell discontinued effective expiry expire launch release publish available`)  // moments that a list may have, and does not show
+		last latest recent next valid sell discontinued effective expiry expire launch release publish available`)  // moments that a list may have
 	stockWords = vocabularyOf("inventory store shop branch warehouse")
 
 	known = vocabularyOf(protected, working, further, secrets, identities, documents, wares, ids, freely, events, owned,
