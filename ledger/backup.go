@@ -160,9 +160,9 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 	if f.opts.ReadOnly {
 		f.mu.RLock()
 		defer f.mu.RUnlock()
-		links := f.book.links
-		t := &batch{store: keepsNothing{}, book: f.book, base: links, links: links.Clone(), now: max(f.tick(), links.Time)}
-		err := f.adopt(t, p)
+		base := f.book.links
+		t := &batch{store: keepsNothing{}, book: f.book, base: base, links: base.Clone(), now: max(f.tick(), base.Time)}
+		err := adopt(t, p, f.opts.oneChain)
 		var refused refusal
 		if errors.As(err, &refused) {
 			return refused.error
@@ -173,14 +173,14 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 		if err := f.alone(t, p); err != nil {
 			return err
 		}
-		return f.adopt(t, p)
+		return adopt(t, p, f.opts.oneChain)
 	}})
 }
 
 // adopt writes what a policy changes.
-func (f *keeper) adopt(t *batch, p Terms) error {
+func adopt(t *batch, p Terms, oneChain bool) error {
 	a := adoption{batch: t, book: t.book.draft(), owner: map[string]string{}}
-	if !t.links.Split() && !f.opts.oneChain { // a ledger of a program before
+	if !t.links.Split() && !oneChain { // a ledger of a program before
 		e := chain.Body()
 		if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {
 			return err

@@ -11,6 +11,7 @@ func TestReadOnlyAdoptTries(t *testing.T) {
 	url := place(t)
 	f := open(t, url, Options{})
 	adopt(t, f, census())
+	buy(t, f, "alice", item(1, eps(1)), 7) // which binds the relation to the dataset
 	look := open(t, url, Options{ReadOnly: true})
 	if err := look.Adopt(ctx, terms(census(), survey())); err != nil {
 		t.Errorf("one more dataset: %v", err)

@@ -17,8 +17,8 @@ func TestByKind(t *testing.T) {
 	}
 	p := &Policy{Datasets: []*Dataset{d}}
 	got := p.ByKind([]string{"table a: keeps the first 10", "table b: keeps the last", "table b_2: keeps the first 30",
-		"table c: (id) is unique", "table a: (id, size) is unique", "column b.Größe: any text", "column c.size: any text",
-		"table x: keeps the first 1"})
+		"table c: (id) is unique", "table a: (id, size) is unique", "column b.Größe: any text",
+		"column c.size: any text", "table x: keeps the first 1"})
 	want := [][]string{
 		{"table a: keeps the first 10", "table b_2: keeps the first 30"}, {"table b: keeps the last"},
 		{"table c: (id) is unique", "table a: (id, size) is unique"},

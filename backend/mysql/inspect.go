@@ -321,9 +321,9 @@ var harmless = []string{"SELECT", "USAGE", "SHOW VIEW", "SHOW DATABASES"}
 // listedColumns are the columns that a right is for.
 var listedColumns = regexp.MustCompile(`\([^)]*\)`)
 
-// roleFindingsMySQL says where dpproxy's account is stronger than its work needs. What everybody may do, as PUBLIC, is no
-// right of the account's (MariaDB's installation lets everybody write to databases called test…): it is warned of where
-// the policy's tables are.
+// roleFindingsMySQL says where dpproxy's account is stronger than its work needs. What everybody may do, as PUBLIC, is
+// no right of the account's (MariaDB's installation lets everybody write to databases called test…): it is warned of
+// where the policy's tables are.
 func roleFindingsMySQL(ctx context.Context, c *Conn, d *policy.Dataset) (list []backend.Finding, err error) {
 	rows, err := c.Texts(ctx, "SHOW GRANTS")
 	if err != nil {
@@ -357,8 +357,8 @@ func roleFindingsMySQL(ctx context.Context, c *Conn, d *policy.Dataset) (list []
 		}
 	}
 	if len(own) > 0 {
-		list = append(list, backend.Finding{Fatal: true, Text: "dpproxy's account has the rights " + strings.Join(own, ", ") +
-			"; it needs SELECT on the policy's tables and nothing else"})
+		list = append(list, backend.Finding{Fatal: true, Text: "dpproxy's account has the rights " +
+			strings.Join(own, ", ") + "; it needs SELECT on the policy's tables and nothing else"})
 	}
 	if len(everybodys) > 0 {
 		list = append(list, backend.Finding{Text: "everybody has the rights " + strings.Join(everybodys, ", ") +

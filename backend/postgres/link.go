@@ -165,14 +165,16 @@ const relationSQL = `SELECT w.i,
   pg_catalog.pg_has_role(c.relowner, 'MEMBER'),
   pg_catalog.has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'),
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND COALESCE((SELECT pg_catalog.bool_and(pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT'))
-    FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attname::text = ANY (w.columns::text[]) AND NOT a.attisdropped), true),
+    FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid = c.oid AND a.attname::text = ANY (w.columns::text[]) AND NOT a.attisdropped), true),
   c.relrowsecurity AND NOT COALESCE((SELECT pg_catalog.bool_or(p.polpermissive) AND pg_catalog.bool_and(pg_catalog.pg_get_expr(p.polqual, p.polrelid) = 'true')
     FROM pg_catalog.pg_policy p WHERE p.polrelid = c.oid AND p.polcmd IN ('r', '*')
       AND (0 = ANY (p.polroles) OR EXISTS (SELECT FROM pg_catalog.unnest(p.polroles) AS g(role) WHERE pg_catalog.pg_has_role(g.role, 'USAGE')))), false),
   EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f')
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]))
   WITH ORDINALITY AS w(s, t, columns, i)
-JOIN pg_catalog.pg_namespace n ON n.nspname = w.s JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t ORDER BY w.i`
+JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t ORDER BY w.i`
 
 // roleFindings says where dpproxy's own role is stronger or weaker than its work needs.
 func roleFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset) ([]backend.Finding, error) {
@@ -235,14 +237,17 @@ func relationFindings(ctx context.Context, tx pgx.Tx, tables []*policy.Table) (l
 				list = append(list, backend.Finding{Fatal: fatal, Text: fmt.Sprintf(format, args...)})
 			}
 		}
-		add(owns, true, "dpproxy's database role owns %s.%s; grant it SELECT on a table of another role instead", schema, name)
-		add(creates, true, "dpproxy's database role may create objects in schema %s: REVOKE CREATE ON SCHEMA %[1]s FROM it and "+
-			"from PUBLIC", schema)
-		add(writes && !owns, true, "dpproxy's database role may change the rows of %s.%s; it needs SELECT alone", schema, name)
-		add(!reads, true, "dpproxy's database role may not read all columns of %s.%s that the policy names", schema, name)
-		add(secured, true, "table %s has row-level security, whose conditions may fail at a row, or depend on others' rows: "+
-			"give dpproxy's role all rows with CREATE POLICY … ON %s.%s FOR SELECT TO … USING (true) as its only policy, and "+
-			"leave rows out by a SELECT as the table's source", t.Name, schema, name)
+		add(owns, true, "dpproxy's database role owns %s.%s; grant it SELECT on a table of another role instead",
+			schema, name)
+		add(creates, true, "dpproxy's database role may create objects in schema %s: REVOKE CREATE ON SCHEMA %[1]s "+
+			"FROM it and from PUBLIC", schema)
+		add(writes && !owns, true, "dpproxy's database role may change the rows of %s.%s; it needs SELECT alone",
+			schema, name)
+		add(!reads, true, "dpproxy's database role may not read all columns of %s.%s that the policy names",
+			schema, name)
+		add(secured, true, "table %s has row-level security, whose conditions may fail at a row, or depend on others' "+
+			"rows: give dpproxy's role all rows with CREATE POLICY … ON %s.%s FOR SELECT TO … USING (true) as its only "+
+			"policy, and leave rows out by a SELECT as the table's source", t.Name, schema, name)
 		add(t.Public && refers, false, "public table %s has a foreign key: that no private table can be told from it is "+
 			"assumed, not enforced", t.Name)
 	}

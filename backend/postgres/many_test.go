@@ -63,8 +63,9 @@ func TestTransactionsOfManyTables(t *testing.T) {
 		t.Fatal(got)
 	}
 	var count int
-	err = h.Backend.(*DB).aside.QueryRow(t.Context(), `SELECT pg_stat_get_db_xact_commit(oid) + pg_stat_get_db_xact_rollback(oid)
-FROM pg_catalog.pg_database WHERE datname = current_database()`).Scan(&count)
+	err = h.Backend.(*DB).aside.QueryRow(t.Context(),
+		`SELECT pg_stat_get_db_xact_commit(oid) + pg_stat_get_db_xact_rollback(oid)
+		FROM pg_catalog.pg_database WHERE datname = current_database()`).Scan(&count)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestOneKeyOfManyIsNamed(t *testing.T) {
 	}
 	got := backendtest.Inspect(t, backendtest.Open(t, p))
 	const want = "table people, column uid; table t0, column uid; table t1, column uid; table t2, column uid; " +
-		"and 16 more (character varying), and table t7, column uid (character): PostgreSQL takes different keys of the one for equal"
+		"and 16 more (character varying), and table t7, column uid (character): PostgreSQL takes different keys"
 	if strings.Count(got, "fatal=true") != 1 || !strings.Contains(got, want) {
 		t.Errorf("got\n%s", got)
 	}

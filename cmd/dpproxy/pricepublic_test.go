@@ -60,7 +60,9 @@ func TestCheckAndServeAgree(t *testing.T) {
 	}
 	refused("public table places: has more than 100000 rows")
 	kit.Edit(t, path, "public: true,", "public: true, max_rows: 200000,")
-	kit.Serve(t, path).Stop(syscall.SIGTERM)
+	p := kit.Serve(t, path)
+	p.Connect("alice", "lab").Ask("SELECT count(*) FROM people") // the first charge binds people to lab
+	p.Stop(syscall.SIGTERM)
 	if out := kit.Run(t, "", "check", "--policy", path); out.Code != 0 {
 		t.Errorf("exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
 	}

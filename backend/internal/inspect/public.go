@@ -18,6 +18,10 @@ import (
 
 // A public table is copied through the text forms of its values, which both databases write alike.
 
+// bytesOfValue is what a value of a copy takes in memory, with its share of the row: a million rows of six columns took
+// 750 MB.
+const bytesOfValue = 125
+
 // CopyTable checks the table, reads it by read and makes values of the texts. Its errors name the table's columns and
 // nothing else.
 func CopyTable(t *policy.Table, d dialect.Dialect, read func(sql string, add func(row []*string) error) error) (privacy.Released[[][]policy.Value], error) {
@@ -31,9 +35,9 @@ func CopyTable(t *policy.Table, d dialect.Dialect, read func(sql string, add fun
 	err = read(sql, func(texts []*string) error {
 		var row []policy.Value
 		if row, bad = publicRow(t, texts); bad == nil && len(rows) == t.MaxRows {
-			bad = fmt.Errorf("has more than %d rows, which is its max_rows: all of them lie in dpproxy's memory, and in the "+
-				"sandbox's; where there is room for them, give the table a larger max_rows (at most %d)",
-				t.MaxRows, policy.MaxPublicRows)
+			bad = fmt.Errorf("has more than %d rows, which is its max_rows: its copy lies in dpproxy's memory, where each "+
+				"100000 rows take some %d MB, and in the sandbox; where there is room, give it a larger max_rows (at most %d)",
+				t.MaxRows, (len(t.Columns)*bytesOfValue+9)/10, policy.MaxPublicRows)
 		}
 		rows = append(rows, row)
 		return bad
