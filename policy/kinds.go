@@ -1,13 +1,27 @@
 package policy
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
 
-// ByKind gathers what is said of a policy by kind: lines that differ in its names and in numbers alone are of one kind.
-// Kinds and lines keep their order.
-func (p *Policy) ByKind(lines []string) (kinds [][]string) {
+// fewLines is how many lines of one kind a summary has in full.
+const fewLines = 3
+
+// Summary gathers what is said of a policy by kind: of many lines that differ in its names and in numbers alone it has
+// the first one, and their number. Kinds and lines keep their order.
+func (p *Policy) Summary(lines []string) (list []string) {
+	for _, kind := range p.byKind(lines) {
+		if len(kind) > fewLines {
+			kind = []string{fmt.Sprintf("%s (and %d more of this kind)", kind[0], len(kind)-1)}
+		}
+		list = append(list, kind...)
+	}
+	return list
+}
+
+func (p *Policy) byKind(lines []string) (kinds [][]string) {
 	names := map[string]bool{}
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {

@@ -16,7 +16,7 @@ func TestByKind(t *testing.T) {
 		d.Tables = append(d.Tables, table)
 	}
 	p := &Policy{Datasets: []*Dataset{d}}
-	got := p.ByKind([]string{"table a: keeps the first 10", "table b: keeps the last", "table b_2: keeps the first 30",
+	got := p.byKind([]string{"table a: keeps the first 10", "table b: keeps the last", "table b_2: keeps the first 30",
 		"table c: (id) is unique", "table a: (id, size) is unique", "column b.Größe: any text",
 		"column c.size: any text", "table x: keeps the first 1"})
 	want := [][]string{
@@ -26,5 +26,13 @@ func TestByKind(t *testing.T) {
 	}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got\n%s", fmt.Sprintf("%q", got))
+	}
+	few := []string{"table a: x", "table b: y", "table b: x", "table c: x"}
+	if got := p.Summary(few); !slices.Equal(got, []string{"table a: x", "table b: x", "table c: x", "table b: y"}) {
+		t.Errorf("got %q", got)
+	}
+	many := append(few, "table a_2: x")
+	if got := p.Summary(many); !slices.Equal(got, []string{"table a: x (and 3 more of this kind)", "table b: y"}) {
+		t.Errorf("got %q", got)
 	}
 }

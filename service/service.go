@@ -72,8 +72,8 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	s := &Service{alarms: &alarms{}}
 	log = slog.New(&overhears{next: log.Handler(), kept: s.alarms})
 	s.log = log
-	logByKind(ctx, p, log, slog.LevelWarn, "policy: ", p.Warnings())
-	logByKind(ctx, p, log, slog.LevelInfo, "policy: ", append(p.Notes(), choose.LevelNotes(p)...))
+	logAll(ctx, log, slog.LevelWarn, "policy: ", p.Summary(p.Warnings()))
+	logAll(ctx, log, slog.LevelInfo, "policy: ", p.Summary(append(p.Notes(), choose.LevelNotes(p)...)))
 	s.putInForce(p)
 	if s.Ledger, err = ledger.Open(ctx, p.Ledger.URL, LedgerOptions(p, trust, log)); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
@@ -132,40 +132,34 @@ func (noCopies) GiveUp()     {}
 
 // inspect refuses to serve over a database that is not as the policy says.
 func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog.Logger) error {
-	var fatal []error
-	said := map[slog.Level][]string{}
+	var fatal, warnings, notes []string
 	for _, d := range p.Datasets {
 		findings, err := b.Inspect(ctx, p, d)
 		if err != nil {
 			return fmt.Errorf("database: %w", err)
 		}
 		for _, f := range findings {
-			level := slog.LevelWarn
-			if f.Note {
-				level = slog.LevelInfo
+			switch text := "dataset " + d.ID + ": " + f.Text; {
+			case f.Fatal:
+				fatal = append(fatal, f.Text)
+			case f.Note:
+				notes = append(notes, text)
+			default:
+				warnings = append(warnings, text)
 			}
-			if f.Fatal {
-				fatal = append(fatal, errors.New(f.Text))
-				continue
-			}
-			said[level] = append(said[level], "dataset "+d.ID+": "+f.Text)
 		}
 	}
-	logByKind(ctx, p, log, slog.LevelWarn, "database: ", said[slog.LevelWarn])
-	logByKind(ctx, p, log, slog.LevelInfo, "database: ", said[slog.LevelInfo])
-	return errors.Join(fatal...)
+	logAll(ctx, log, slog.LevelWarn, "database: ", p.Summary(warnings))
+	logAll(ctx, log, slog.LevelInfo, "database: ", p.Summary(notes))
+	if len(fatal) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(p.Summary(fatal), "\n"))
 }
 
-// logByKind logs the first line of each kind, and how many more there are: dpproxy check --verbose has them all.
-func logByKind(
-	ctx context.Context, p *policy.Policy, log *slog.Logger, level slog.Level, about string, lines []string,
-) {
-	for _, kind := range p.ByKind(lines) {
-		var more []any
-		if len(kind) > 1 {
-			more = []any{"more_of_this_kind", len(kind) - 1}
-		}
-		log.Log(ctx, level, about+kind[0], more...)
+func logAll(ctx context.Context, log *slog.Logger, level slog.Level, about string, lines []string) {
+	for _, line := range lines {
+		log.Log(ctx, level, about+line)
 	}
 }
 

@@ -51,19 +51,13 @@ type page struct {
 	all bool // every line is printed
 }
 
-// fewLines is how many lines of one kind are printed where not all are.
-const fewLines = 3
-
 // say prints lines behind a mark, by kind.
 func (to page) say(mark string, lines []string) {
-	for _, kind := range to.of.ByKind(lines) {
-		if to.all || len(kind) <= fewLines {
-			for _, line := range kind {
-				fmt.Fprintln(to.out, mark+line)
-			}
-			continue
-		}
-		fmt.Fprintf(to.out, "%s%s (and %d more of this kind)\n", mark, kind[0], len(kind)-1)
+	if !to.all {
+		lines = to.of.Summary(lines)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(to.out, mark+line)
 	}
 }
 
@@ -164,19 +158,19 @@ func (to page) describe() {
 		}
 		fmt.Fprintf(to.out, "dataset %s protects %s; %s neighbours; %s accountant; cap (ε %s, δ %s)\n", d.ID, unit,
 			d.Neighbors, d.Accountant, d.Cap.Epsilon, d.Cap.Delta)
-		if len(d.Tables) > manyTables && !to.all {
-			fmt.Fprintf(to.out, "  %s:\n", counted(len(d.Tables), "table"))
-			to.say("  ", tableLines(d))
-			continue
+		lines := tableLines(d)
+		if len(lines) > manyTables && !to.all {
+			fmt.Fprintf(to.out, "  %s:\n", counted(len(lines), "table"))
+			lines = p.Summary(lines)
 		}
-		for _, line := range tableLines(d) {
+		for _, line := range lines {
 			fmt.Fprintln(to.out, "  "+line)
 		}
 	}
 }
 
-// manyTables is of how many tables each has a line of its own.
-const manyTables = 12
+// manyTables is of how many tables each has a line, and its questions; of more than these mostAsked have questions.
+const manyTables, mostAsked = 12, 3
 
 // tableLines say what each table is.
 func tableLines(d *policy.Dataset) (lines []string) {
@@ -352,9 +346,9 @@ func (to page) typical(ctx context.Context, d *policy.Dataset, log *slog.Logger)
 		return nil
 	}
 	asked := slices.DeleteFunc(slices.Clone(d.Tables), func(t *policy.Table) bool { return t.Public || t.Analysed() })
-	more := len(asked) - fewLines
+	more := 0
 	if len(asked) > manyTables && !to.all {
-		asked = asked[:fewLines]
+		asked, more = asked[:mostAsked], len(asked)-mostAsked
 	}
 	w := tabwriter.NewWriter(to.out, 0, 0, 2, ' ', 0)
 	for _, t := range asked {
@@ -367,7 +361,7 @@ func (to page) typical(ctx context.Context, d *policy.Dataset, log *slog.Logger)
 			fmt.Fprintf(w, "  %s\t%s\n", q.sql, q.priced(priced[0]))
 		}
 	}
-	if len(asked) == fewLines && more > 0 {
+	if more > 0 {
 		fmt.Fprintf(w, "typical questions to %s: --verbose\n", counted(more, "more table"))
 	}
 	return w.Flush()

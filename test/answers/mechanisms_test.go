@@ -246,7 +246,7 @@ func publicLines(statement, out string) string {
 }
 
 // toldByNoise is what a notice says of released values and not of the policy: whether an answer is mostly noise, or
-// mostly of rows without a key. TestMostlyNoiseIsTold and TestMostlyNullIsTold hold it.
+// mostly of rows without a key. TestMostlyNoiseIsTold and TestMostlyNull hold it.
 var toldByNoise = regexp.MustCompile(`; mostly noise: ±\S+ on values near \S+( \([^)]*\))?` +
 	`|; \d+ % of \S+ is where .*? is NULL, which [^?]*\?`)
 
