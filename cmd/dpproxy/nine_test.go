@@ -32,7 +32,8 @@ var nine = []struct {
 	marks   int
 }{
 	{name: "clinic", tables: 39, unit: "person.person_id", ask: "visit_occurrence", marks: 30},
-	{name: "icu", tables: 31, schemas: "ward_hosp ward_icu", unit: "ward_hosp.patients.subject_id", ask: "icustays", marks: 30},
+	{name: "icu", tables: 31, schemas: "ward_hosp ward_icu", unit: "ward_hosp.patients.subject_id",
+		ask: "icustays", marks: 30},
 	{name: "bikes", tables: 68, schemas: "people staffing making buying selling", unit: "selling.customer.customerid",
 		ask: "salesorder", marks: 20},
 	{name: "records", tables: 11, unit: "customer.customer_id", ask: "invoice", marks: 8},
@@ -286,7 +287,8 @@ func descriptions() string {
 	}
 	b.WriteString(accessSQL)
 	ordered := func(x, what, column string) {
-		fmt.Fprintf(&b, "CREATE TABLE %[1]s_%[2]s (%[1]sid int NOT NULL REFERENCES %[1]s, sort_order int NOT NULL, %[3]s,\n"+
+		fmt.Fprintf(&b, "CREATE TABLE %[1]s_%[2]s (%[1]sid int NOT NULL REFERENCES %[1]s,\n"+
+			"  sort_order int NOT NULL, %[3]s,\n"+
 			"  PRIMARY KEY (%[1]sid, sort_order));\n", x, what, column)
 	}
 	members := func(x, of string) { ordered(x, of+"s", fmt.Sprintf("%[1]sid int NOT NULL REFERENCES %[1]s", of)) }
