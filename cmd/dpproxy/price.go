@@ -97,6 +97,7 @@ func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.
 	}
 	public := &publicCopies{ctx: ctx, of: p, log: log}
 	defer public.Close()
+	p = public.lists()
 	reports := make([]*pricedReport, len(o.users))
 	var first *proxy.Pricer
 	for i := len(o.users) - 1; i >= 0; i-- { // the first one's session plans the batch, as that of dpproxy release

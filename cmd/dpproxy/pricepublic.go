@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/engines"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // publicCopies are the rows of public tables, each copied when a price first depends on it. The database is opened for
@@ -37,14 +38,38 @@ func (p *publicCopies) Rows(t *policy.Table) ([][]policy.Value, bool) {
 }
 
 func (p *publicCopies) copy(t *policy.Table) (err error) {
-	if p.from == nil {
-		if p.from, err = engines.Open(p.ctx, p.of, p.log); err != nil {
-			return err
-		}
+	if err := p.open(); err != nil {
+		return err
 	}
 	rows, err := p.from.ReadPublic(p.ctx, t)
 	if err == nil {
 		p.Set(t, rows)
+	}
+	return err
+}
+
+// lists is the policy with the keys of public tables that are domains; as it was where they cannot be read.
+func (p *publicCopies) lists() *policy.Policy {
+	if len(p.of.Lists()) == 0 {
+		return p.of
+	}
+	err := p.open()
+	if err == nil {
+		var read *policy.Policy
+		if read, err = service.ReadLists(p.ctx, p.from, p.of); err == nil {
+			p.of = read
+		}
+	}
+	if err != nil {
+		p.log.Warn("keys of public tables are not read: what asks for a column of such a domain is not priced", "reason", err)
+	}
+	return p.of
+}
+
+// open opens the database, once.
+func (p *publicCopies) open() (err error) {
+	if p.from == nil {
+		p.from, err = engines.Open(p.ctx, p.of, p.log)
 	}
 	return err
 }
