@@ -19,8 +19,9 @@ import (
 )
 
 // nine are schemas of the kinds that people bring, each with its tables, the schemas they lie in, whom the budget
-// protects, and how many lines init may mark at most; 0 means no bound. Of health init itself finds those who report,
-// to whom nearly all of its tables lead: the largest policy that is served here.
+// protects, how many lines init may mark at most (0 means no bound), and how many private and public tables it has at
+// least. Of health init itself finds those who report, to whom nearly all of its tables lead: the largest policy that is
+// served here.
 var nine = []struct {
 	name    string
 	from    string // whose tables they are; "" means its own, and then the draft is golden
@@ -30,19 +31,24 @@ var nine = []struct {
 	unit    string // as init writes it
 	ask     string // a private table
 	marks   int
+	least   [2]int // private and public tables
 }{
-	{name: "clinic", tables: 39, unit: "person.person_id", ask: "visit_occurrence", marks: 30},
+	{name: "clinic", tables: 39, unit: "person.person_id", ask: "visit_occurrence", marks: 30, least: [2]int{20, 5}},
 	{name: "icu", tables: 31, schemas: "ward_hosp ward_icu", unit: "ward_hosp.patients.subject_id",
-		ask: "icustays", marks: 30},
+		ask: "icustays", marks: 30, least: [2]int{20, 5}},
 	{name: "bikes", tables: 68, schemas: "people staffing making buying selling", unit: "selling.customer.customerid",
-		ask: "salesorder", marks: 20},
-	{name: "records", tables: 11, unit: "customer.customer_id", ask: "invoice", marks: 8},
-	{name: "map", tables: 57, unit: "users.id", ask: "edits"},
-	{name: "billing", tables: 139, unit: "customers.id", ask: "invoices"},
-	{name: "links", tables: 76, schemas: "public tools", unit: "member.id", ask: "comment"},
-	{name: "health", tables: 473, named: true, unit: "tracked.trackedid", ask: "caretaken"},
-	{name: "health_users", from: "health", tables: 473, unit: "userinfo.userinfoid", ask: "usersetting"},
-	{name: "forum", tables: 15, unit: "users.id", ask: "posts", marks: 10},
+		ask: "salesorder", marks: 20, least: [2]int{4, 12}},
+	{name: "records", tables: 11, unit: "customer.customer_id", ask: "invoice", marks: 8,
+		least: [2]int{3, 6}},
+	{name: "map", tables: 57, unit: "users.id", ask: "edits", least: [2]int{40, 1}},
+	{name: "billing", tables: 139, unit: "customers.id", ask: "invoices", least: [2]int{60, 8}},
+	{name: "links", tables: 76, schemas: "public tools", unit: "member.id", ask: "comment",
+		least: [2]int{45, 1}},
+	{name: "health", tables: 473, named: true, unit: "tracked.trackedid", ask: "caretaken",
+		least: [2]int{15, 12}},
+	{name: "health_users", from: "health", tables: 473, unit: "userinfo.userinfoid", ask: "usersetting",
+		least: [2]int{400, 0}},
+	{name: "forum", tables: 15, unit: "users.id", ask: "posts", marks: 10, least: [2]int{10, 3}},
 }
 
 // TestInitOfNineSchemas: what init drafts of each loads as it is, is answered over, has few marks, and lists nothing
@@ -89,7 +95,7 @@ func TestInitOfNineSchemas(t *testing.T) {
 			if c.marks > 0 && marks > c.marks {
 				t.Errorf("%d lines are marked EDIT, at most %d should be", marks, c.marks)
 			}
-			unseen(t, c.name, text)
+			unseen(t, c.name, text, c.least)
 			url := lineWith(string(text), "  url: \"postgres:")
 			if c.from == "" {
 				golden(t, filepath.Join("testdata", "schemas", c.name+".yaml"),
@@ -148,7 +154,9 @@ type drafted struct {
 //	hidden T.C …   no column that is listed
 //	key T.C …      a column that is not listed but for joins
 //	trusted T …    no other table, but for those that may be public, has a SELECT that the owner vouches for
-func unseen(t *testing.T, name string, text []byte) {
+//
+// It has so many private and public tables at least.
+func unseen(t *testing.T, name string, text []byte, least [2]int) {
 	t.Helper()
 	rules, err := os.ReadFile(filepath.Join("testdata", "schemas", name+".unsafe.txt"))
 	if err != nil {
@@ -178,7 +186,11 @@ func unseen(t *testing.T, name string, text []byte) {
 		})
 	}
 	var found []string
+	public := 0
 	for _, table := range p.Datasets[0].Tables {
+		if table.Public {
+			public++
+		}
 		bare := table.Name[strings.LastIndex(table.Name, ".")+1:]
 		if table.Public && !in("public", bare) {
 			found = append(found, bare+" is public")
@@ -194,6 +206,9 @@ func unseen(t *testing.T, name string, text []byte) {
 				found = append(found, at+" is listed, and not for joins alone")
 			}
 		}
+	}
+	if private := len(p.Datasets[0].Tables) - public; private < least[0] || public < least[1] {
+		t.Errorf("%d private and %d public tables, at least %v", private, public, least)
 	}
 	if len(found) > 0 {
 		t.Errorf("%d unsafe:\n  %s", len(found), strings.Join(found, "\n  "))

@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -56,7 +57,7 @@ func (d *drafter) column(p *part, c *Column) listing {
 			return d.asKey(p, c, d.foreign(c, r))
 		}
 	}
-	if why := personal(c); why != "" {
+	if why := cmp.Or(personal(c), t.beside(c)); why != "" {
 		return listing{hidden: why}
 	}
 	if slices.Contains(t.Primary, c.Name) && (len(t.Primary) == 1 || kindOf(c) == naming) {
@@ -67,6 +68,25 @@ func (d *drafter) column(p *part, c *Column) listing {
 		about, as = t, c
 	}
 	return d.asKey(p, c, d.values(about, as))
+}
+
+// beside says that a number tells where somebody is, as a coordinate does whose name begins alike, or that a moment is
+// a secret's: home_tile beside home_lat, restore_expiry beside restore_token. Where that is the table's own name, all
+// names may begin so.
+func (t *Table) beside(c *Column) string {
+	list, k := words(c.Name), kindOf(c)
+	if len(list) < 2 || slices.Equal(list[:len(list)-1], words(t.Name)) {
+		return ""
+	}
+	for _, o := range t.Columns {
+		other := words(o.Name)
+		place, hidden := coordinateWords[last(other)], kindOf(o) == secret
+		alike := len(other) > 0 && slices.Equal(other[:len(other)-1], list[:len(list)-1])
+		if alike && (place && k == measure || hidden && k == moment) {
+			return "it tells of " + o.Name
+		}
+	}
+	return ""
 }
 
 // unnamed says that a policy cannot write a column's name; "" means it can.

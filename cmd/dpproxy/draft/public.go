@@ -29,13 +29,14 @@ func publicly(t *Table, c *Column) string {
 	k, list := kindOf(c), subject(words(c.Name))
 	head := last(list)
 	_, thing := trimmed(list, thingWords)
+	_, labelled := trimmed(list, labelWords)
 	own := head != "" && head == last(words(t.Name)) // genre.genre
 	switch {
 	case k == secret, k == identity, k == naming, !textual(c) && len(c.Labels) == 0:
 		return whyNotPublic[k]
 	case longest(c) > longestLabel:
 		return whyNotPublic[free]
-	case labelWords[head], thing, own:
+	case labelled, thing, own:
 		return ""
 	case k == category:
 		return "the state of a row may be one person's"
@@ -45,8 +46,9 @@ func publicly(t *Table, c *Column) string {
 
 // titled reports whether a column says what a row of a list is called.
 func titled(t *Table, c *Column) bool {
-	head := last(words(c.Name))
-	return titleWords[head] || head == last(words(t.Name))
+	list := words(c.Name)
+	_, title := trimmed(list, titleWords)
+	return title || last(list) == last(words(t.Name))
 }
 
 // longestLabel is the size that what a code is called is declared with at most.

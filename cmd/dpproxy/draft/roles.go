@@ -1,7 +1,9 @@
 package draft
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -74,12 +76,13 @@ func (p *part) leading(parts []*part) (from []*part, by []reference, led bool) {
 // rest gives a role to a table whose rows do not lead to the unit.
 func (p *part) rest(parts []*part) {
 	from, by, led := p.leading(parts)
-	about, others := p.about()
-	if about == "" {
-		about = p.extends(parts)
+	about, others := p.about(parts)
+	if about = cmp.Or(about, p.extends(parts)); about == "" && len(p.table.Primary) == 0 && !p.relates(parts) {
+		about = "it has no primary key, as a list of facts has none"
 	}
+	led = led || p.table.coded() && p.namedAlike(parts)
 	switch {
-	case about == "" && (led && !p.single(from, by) && p.codes() || p.links(parts)):
+	case about == "" && (led && !p.single(from, by) && p.codes() || p.links(parts) || p.relates(parts)):
 		p.role, p.why = lookup, ""
 	case !led && about == "":
 		p.why = "no foreign key leads from its rows to the unit, nor to it; give it unit:, or public: true"
@@ -100,20 +103,78 @@ func (p *part) rest(parts []*part) {
 // category_id).
 func (p *part) links(parts []*part) bool {
 	list := p.table.references()
-	for _, r := range list {
-		if o := parts[r.to.at]; o.role != lookup {
-			// Its other end may become public by it: category is led to by film_category alone.
-			if about, _ := o.about(); about != "" || len(r.to.references()) > 0 || o.role != leftOut {
-				return false
-			}
-		}
+	if !p.endsPublic(parts) {
+		return false
 	}
 	// Any other column says more: line(line_id, order_no, product_id → product) is a list of sales, of which no
 	// constraint says whose.
 	more := func(c *Column) bool {
-		return !upkeepWords.in(c.Name) && c.Name != p.table.key() && !slices.ContainsFunc(list, func(r reference) bool { return r.column == c.Name })
+		return !upkeepWords.in(c.Name) && c.Name != p.table.key() && !p.table.refers(c.Name)
 	}
 	return slices.ContainsFunc(list, func(r reference) bool { return parts[r.to.at].role == lookup }) && !slices.ContainsFunc(p.table.Columns, more)
+}
+
+// endsPublic reports whether all rows that a table names are public, or may become so by it: category is led to by
+// film_category alone.
+func (p *part) endsPublic(parts []*part) bool {
+	return !slices.ContainsFunc(p.table.references(), func(r reference) bool {
+		o := parts[r.to.at]
+		about, _ := o.about(parts)
+		return o.role != lookup && (about != "" || len(r.to.references()) > 0 || o.role != leftOut)
+	})
+}
+
+// relates reports whether a table without a key says how the rows of one public table are related: concept_ancestor(
+// ancestor_concept_id, descendant_concept_id, min_levels). Nothing else in it may name a row, or say when something
+// happened.
+func (p *part) relates(parts []*part) bool {
+	list := p.table.references()
+	ends := map[*Table]int{}
+	for _, r := range list {
+		if parts[r.to.at].role == lookup {
+			ends[r.to]++
+		}
+	}
+	said := func(c *Column) bool {
+		if slices.ContainsFunc(list, func(r reference) bool { return r.column == c.Name }) {
+			return true
+		}
+		k := kindOf(c)
+		return k == measure || k == category || k == moment && listedWords.in(c.Name)
+	}
+	twice := slices.ContainsFunc(slices.Collect(maps.Values(ends)), func(n int) bool { return n > 1 })
+	other := slices.ContainsFunc(p.table.Columns, func(c *Column) bool { return !said(c) })
+	return len(p.table.Primary) == 0 && twice && !other && p.endsPublic(parts)
+}
+
+// coded reports whether a table's key is a code of several columns, of a kind that many rows share, and of which none
+// names a row: icd_code, icd_version. No event has such a key.
+func (t *Table) coded() bool {
+	code := false
+	for _, name := range t.Primary {
+		c := t.column(name)
+		k := kindOf(c)
+		if k != category && k != measure || t.ofItself(name) || t.refers(name) {
+			return false
+		}
+		code = code || k == category && textual(c)
+	}
+	return code && len(t.Primary) > 1
+}
+
+// refers reports whether a column names a row of another table.
+func (t *Table) refers(column string) bool {
+	return slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == column })
+}
+
+// namedAlike reports whether private rows have columns of the names and types of a table's whole key.
+func (p *part) namedAlike(parts []*part) bool {
+	return slices.ContainsFunc(parts, func(o *part) bool {
+		return (o.role == private || o.role == unitTable) && !slices.ContainsFunc(p.table.Primary, func(name string) bool {
+			k, c := p.table.column(name), o.table.column(name)
+			return c == nil || textual(c) != textual(k) || whole(c) != whole(k)
+		})
+	})
 }
 
 // extends says that a table's rows are those of another one, which is not public; "" means that they are not.
@@ -162,19 +223,19 @@ func (p *part) turn(from []*part, by []reference, about string) {
 
 // about says why a table is not public, and whether it is about people of another kind than the unit; "" means nothing
 // says so.
-func (p *part) about() (why string, others bool) {
+func (p *part) about(parts []*part) (why string, others bool) {
 	t := p.table
 	if people, why := peopled(t); people > 0 {
-		return why, protectedWords.names(t.Name) || workingWords.names(t.Name)
+		return why, !secretWords.in(t.Name) && (protectedWords.names(t.Name) || workingWords.names(t.Name))
 	}
 	switch {
 	case !t.nameable():
 		return "a policy cannot write its name; give it a view", false
 	case len(t.Unsure) > 0:
 		return "its column " + t.Unsure[0] + " has a foreign key that is not valid, or leads to a table that was not read", false
-	case eventWords.names(t.Name):
+	case eventWords.names(t.Name) && !t.coded():
 		return "its name is that of something that happens to people", false
-	case identityWords.names(t.Name), ownedWords.names(t.Name):
+	case identityWords.names(t.Name), ownedWords.names(t.Name) && !t.ofThings(parts):
 		return "its name is that of something that people have", false
 	}
 	for _, c := range t.Columns {
@@ -182,18 +243,23 @@ func (p *part) about() (why string, others bool) {
 			return why, false
 		}
 	}
-	if len(t.Primary) == 0 {
-		return "it has no primary key, as a list of facts has none", false
-	}
 	return "", false
+}
+
+// ofThings reports whether public rows name a table's, and no other rows do: then a record is one that is played.
+func (t *Table) ofThings(parts []*part) bool {
+	return len(t.from) > 0 && !slices.ContainsFunc(t.from, func(o *Table) bool { return o != t && parts[o.at].role != lookup })
 }
 
 // speaks says by what a column tells that rows are about people; "" means that nothing does.
 func (t *Table) speaks(c *Column) string {
+	if kindOf(c) == secret {
+		return "its column " + c.Name + " is " + why[secret]
+	}
 	if documentWords.in(c.Name) && kindOf(c) == naming {
 		return "its column " + c.Name + " is the number of a document or a device"
 	}
-	if named(c) && !slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == c.Name }) {
+	if named(c) && !t.refers(c.Name) {
 		return "its column " + c.Name + " names people, though no foreign key says so"
 	}
 	if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) && !listedWords.in(c.Name) {

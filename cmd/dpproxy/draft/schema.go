@@ -11,6 +11,7 @@
 package draft
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -73,36 +74,57 @@ func withoutPrecision(typ string) string {
 
 // guess adds the foreign keys that names speak of and nobody declared: posts.user_id beside users.id.
 func (s *Schema) guess() {
-	tables := map[string][]*Table{} // by the name that a column has which names a row: "user id"
-	for _, t := range s.Tables {
-		if key := t.key(); key != "" && t.nameable() && nameable(key) {
-			for _, n := range t.rowNames() {
-				tables[n] = append(tables[n], t)
-			}
-		}
-	}
+	tables := s.byRowName()
 	for _, t := range s.Tables {
 		if !t.nameable() {
 			continue
 		}
-		best := map[*Table]int{} // how few words a column has that names a table's rows: user_id, not last_user_id
+		plain := map[*Table]bool{} // whose rows a column names by nothing else: user_id, beside editing_user_id
 		var list []Foreign
 		for _, c := range t.Columns {
-			if to := t.guessed(c, tables); to != nil && nameable(c.Name) {
-				n := len(words(c.Name))
-				if best[to] == 0 || n < best[to] {
-					best[to] = n
-				}
-				f := Foreign{Columns: []string{c.Name}, To: to, Keys: []string{to.key()}, Guessed: true}
+			to, bare := t.guessed(c, tables)
+			if to == nil || !nameable(c.Name) {
+				continue
+			}
+			plain[to] = plain[to] || bare
+			if f := (Foreign{Columns: []string{c.Name}, To: to, Keys: []string{to.key()}, Guessed: true}); bare {
+				t.Foreign = append(slices.Clip(t.Foreign), f)
+			} else {
 				list = append(list, f)
 			}
 		}
 		for _, f := range list {
-			if len(words(f.Columns[0])) == best[f.To] {
+			if !plain[f.To] {
 				t.Foreign = append(slices.Clip(t.Foreign), f)
 			}
 		}
 	}
+}
+
+// byRowName are tables by the name of columns that name their rows, "user id": their own name and id, or their key's
+// name where that is not another table's own: user_profiles.user_id names users.
+func (s *Schema) byRowName() map[string][]*Table {
+	tables := map[string][]*Table{}
+	add := func(name func(*Table) string, taken map[string][]*Table) map[string][]*Table {
+		more := map[string][]*Table{}
+		for _, t := range s.Tables {
+			if n := name(t); t.nameable() && nameable(t.key()) && len(taken[n]) == 0 && strings.Contains(n, " ") {
+				more[n] = append(more[n], t)
+			}
+		}
+		return more
+	}
+	maps.Copy(tables, add((*Table).rowName, nil))
+	maps.Copy(tables, add(func(t *Table) string { return strings.Join(words(t.key()), " ") }, tables))
+	return tables
+}
+
+// rowName is a table's name and id; "" means it has no key of one column.
+func (t *Table) rowName() string {
+	if t.key() == "" {
+		return ""
+	}
+	return strings.Join(append(words(t.Name), "id"), " ")
 }
 
 // mayName reports whether a column has the type of another table's key, and is not this one's of the same name.
@@ -112,22 +134,16 @@ func (t *Table) mayName(c *Column, to *Table) bool {
 	return same && !(c.Name == t.key() && c.Name == k.Name)
 }
 
-// rowNames are the words of columns that name a table's rows.
-func (t *Table) rowNames() []string {
-	names := []string{strings.Join(append(words(t.Name), "id"), " ")}
-	if own := strings.Join(words(t.key()), " "); own != names[0] && strings.Contains(own, " ") {
-		names = append(names, own)
-	}
-	return names
-}
-
-// guessed is the one table whose rows a column names by its name: user_id, last_user_id.
-func (t *Table) guessed(c *Column, tables map[string][]*Table) *Table {
+// guessed is the one table whose rows a column names by its name: user_id, editing_user_id, user_id_2; bare is true
+// where it says no more. A table's own key that has its name names no other row, and a last one (last_post_id) is a
+// total of rows, not whose the row is.
+func (t *Table) guessed(c *Column, tables map[string][]*Table) (to *Table, bare bool) {
 	list := words(c.Name)
 	declared := slices.Contains(t.Unsure, c.Name) ||
 		slices.ContainsFunc(t.Foreign, func(f Foreign) bool { return slices.Contains(f.Columns, c.Name) })
-	if declared || len(list) < 2 || last(list) != "id" {
-		return nil
+	own := c.Name == t.key() && strings.Join(list, " ") == t.rowName()
+	if declared || own || len(list) < 2 || last(list) != "id" || totalWords.any(list) {
+		return nil, false
 	}
 	for at := range len(list) - 1 {
 		fit := slices.DeleteFunc(slices.Clone(tables[strings.Join(list[at:], " ")]), func(to *Table) bool {
@@ -138,12 +154,12 @@ func (t *Table) guessed(c *Column, tables map[string][]*Table) *Table {
 			fit = near
 		}
 		if len(fit) > 1 {
-			return nil
+			return nil, false
 		} else if len(fit) == 1 {
-			return fit[0]
+			return fit[0], at == 0
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // nameable reports whether a policy can write a name in a path, table.column = table.column, and a table's behind its

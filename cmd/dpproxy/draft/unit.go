@@ -16,6 +16,7 @@ type Candidate struct {
 	Column string // names the unit
 	Why    string // in words
 	score  int
+	led    int // how many tables lead there
 }
 
 // Name is the candidate as --unit takes it.
@@ -47,22 +48,32 @@ func candidates(s *Schema) []Candidate {
 		}
 		c := Candidate{Table: t, Column: t.key()}
 		people, why := peopled(t)
-		reached := reaching(s, t)
-		c.score = people*100 + min(reached, 50)
-		c.Why = fmt.Sprintf("%s; %s", why, counted(reached, "table leads there", "tables lead there"))
+		c.led = reaching(s, t)
+		c.score = people*100 + min(c.led, 50)
+		c.Why = fmt.Sprintf("%s; %s", why, counted(c.led, "table leads there", "tables lead there"))
 		list = append(list, c)
 	}
 	slices.SortStableFunc(list, func(a, b Candidate) int { return cmp.Compare(b.score, a.score) })
 	return list
 }
 
+// farMore is how many times as many tables lead to one than to the likeliest that there is a doubt.
+const farMore = 10
+
 // choose takes the likeliest candidate where it is clearly so, or the one that the owner named.
 func choose(s *Schema, list []Candidate, named string) (Candidate, error) {
 	if named != "" {
 		return byName(s, named)
 	}
-	if len(list) == 0 || list[0].score < 100 && len(list) > 1 || len(list) > 1 && list[1].score >= 100 && list[0].score-list[1].score < 2 {
-		return Candidate{}, Doubt{list[:min(len(list), 5)]}
+	if len(list) == 0 {
+		return Candidate{}, Doubt{}
+	}
+	for i, c := range list[1:] {
+		near := i == 0 && list[0].score-c.score < 2 || c.led > farMore*(list[0].led+1)
+		if list[0].score < 100 || c.score >= 100 && near {
+			likely := slices.Insert(slices.Delete(slices.Clone(list), i+1, i+2), 1, c)
+			return Candidate{}, Doubt{likely[:min(len(likely), 5)]}
+		}
 	}
 	return list[0], nil
 }
@@ -86,6 +97,7 @@ func byName(s *Schema, named string) (Candidate, error) {
 // peopled tells how much a table looks like one of people, from 0 to 7, and by what.
 func peopled(t *Table) (score int, why string) {
 	switch {
+	case secretWords.in(t.Name): // oauth_client
 	case protectedWords.names(t.Name):
 		score, why = 4, "its name is that of people"
 	case workingWords.names(t.Name):
@@ -93,7 +105,7 @@ func peopled(t *Table) (score int, why string) {
 	}
 	var columns []string
 	for _, c := range t.Columns {
-		if author := workingWords.names(c.Name); personal(c) != "" && !author || birthWords.in(c.Name) {
+		if author := workingWords.names(c.Name); kindOf(c) == identity && !author || birthWords.in(c.Name) {
 			columns = append(columns, c.Name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // overruled, what looks personal or secret is left out, and a table is public only where it looks like a list of codes.
 
 // words splits a name: "customerId", "customer_id", "CUSTOMER_ID" and "customerid" are customer, id. Plurals lose their
-// s, and words the digits at their end.
+// s, and words and names the digits at their end.
 func words(name string) []string {
 	var list []string
 	var word []rune
@@ -32,6 +32,9 @@ func words(name string) []string {
 		word = append(word, r)
 	}
 	flush()
+	for len(list) > 1 && strings.Trim(last(list), "0123456789") == "" { // fact_id_1
+		list = list[:len(list)-1]
+	}
 	return list
 }
 
@@ -184,7 +187,7 @@ const (
 		account bank credit debit national tax health social security insurance policy medical chart record serial
 		line row item page version step order invoice agent date time day month year week quarter hour start end
 		begin begun finish due old new home work company business contact emergency personal primary secondary
-		alternate default main other reset verification confirmation activation invite invitation referral promo
+		alternate default main other reset restore verification confirmation activation invite invitation referral promo
 		coupon backup auth approval pass back front digit browser client server remote factor two one pub priv rec
 		net gross unit list price cost amount rate percent age point position sort width height weight length area
 		volume temperature dose hourly vaccine head parent sub super org organization organisation customer payment
@@ -222,7 +225,8 @@ var (
 		confirmation activation challenge pass promo coupon referral login door alarm one time`)
 	listedWords = vocabularyOf(`
 		last latest recent next valid sell discontinued effective expiry expire launch release publish available`)  // moments that a list may have
-	stockWords = vocabularyOf("inventory store shop branch warehouse")
+	coordinateWords = vocabularyOf("latitude longitude lat lon lng")
+	stockWords      = vocabularyOf("inventory store shop branch warehouse")
 
 	known = vocabularyOf(protected, working, further, secrets, identities, documents, wares, ids, freely, events, owned,
 		upkeeps, births, totals, things, statuses, intimate, labels, generic, glue, common, "inventory branch warehouse")
