@@ -146,7 +146,7 @@ func resolveLists(d *Dataset, f *datasetT, at place) {
 func (l *List) resolve(d *Dataset, path string) error {
 	for _, t := range d.Tables {
 		for _, c := range t.Columns {
-			if path != t.Name+"."+c.Name {
+			if path != t.Name+"."+c.Name && path != t.Schema+"."+t.Name+"."+c.Name {
 				continue
 			}
 			if l.Of, l.Key = t, c; !t.Public {
