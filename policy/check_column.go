@@ -168,8 +168,11 @@ func hide(col *Column, f *columnT, at place) {
 func (e extremesT) asked() bool { return e != "" && e != "false" }
 
 func (f *domainT) empty() bool {
-	return !f.private && !f.any && f.KeysOf == "" && f.Where == "" && f.Values == nil && f.Min == "" && f.Max == "" && f.Below == "" && f.Step == ""
+	return !f.private && !f.any && f.KeysOf == "" && f.Where == "" && f.Values == nil && f.ends() == ""
 }
+
+// ends are what an ordered domain has, "" for none.
+func (f *domainT) ends() scalar { return f.Min + f.Max + f.Below + f.Step }
 
 // domain reads a private column's domain; nil after a problem.
 func domain(col *Column, f *domainT, at place) *Domain {
@@ -186,7 +189,8 @@ func domain(col *Column, f *domainT, at place) *Domain {
 		return enumerated(col, f, rules, at)
 	}
 	if f.Values != nil {
-		here.key("values").problem("values are for columns of text, whole numbers and uuids; %s takes min, max and step", col.Type)
+		here.key("values").problem("values are for columns of text, whole numbers and uuids; %s takes min, max and step",
+			col.Type)
 		return nil
 	}
 	least, ok1 := bound(col.Type, f.Min, here, "min")
@@ -229,7 +233,7 @@ func end(col *Column, f *domainT, here place) (most, beyond Value, ok bool) {
 
 func enumerated(col *Column, f *domainT, rules Rules, at place) *Domain {
 	here := at.key("domain")
-	if f.Min != "" || f.Max != "" || f.Below != "" || f.Step != "" {
+	if f.ends() != "" {
 		here.problem("min, max and step are for ordered columns; %s takes values", col.Type)
 		return nil
 	}
@@ -431,7 +435,8 @@ func anyColumn(col *Column, f *columnT, at place) {
 // openDomain is a domain of some values of an open column: any other is 'other', or, among whole numbers, one that is
 // none of the values.
 func openDomain(c *Column, values []string) *Domain {
-	d := &Domain{Type: c.Type, Scale: -1, Regular: len(values), Other: len(values), Null: -1, Values: values, index: make(map[string]int, len(values))}
+	d := &Domain{Type: c.Type, Scale: -1, Regular: len(values), Other: len(values), Null: -1, Values: values}
+	d.index = make(map[string]int, len(values))
 	for i, v := range values {
 		d.index[v] = i
 	}

@@ -22,7 +22,8 @@ const (
 
 func (c *checker) dataset(f *datasetT, at place) {
 	at = at.within("dataset", f.ID)
-	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, Neighbors: privacy.AddRemove, Accountant: privacy.Pure, groups: c.policy.membership(), lists: c.lists}
+	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, Neighbors: privacy.AddRemove, Accountant: privacy.Pure, groups: c.policy.membership()}
+	d.lists = c.lists
 	if c.policy.Dataset(f.ID) != nil {
 		at.key("id").problem("id is given twice")
 	}

@@ -295,7 +295,8 @@ const OtherValue = "other"
 // Cells are numbered 0 … Size()−1: first the declared values or steps in order, then, where the rules make them
 // reachable, one cell for the text value 'other' (unless 'other' is itself declared) and one cell for NULL, last.
 // An ordered column has no spare value, so under `outside: other` its outside values are NULL and share that cell
-// (docs/adr/0004); so do those of an enumerated column of whole numbers or uuids. A domain is made by Enumerate or Steps.
+// (docs/adr/0004); so do those of an enumerated column of whole numbers or uuids. A domain is made by Enumerate or by
+// Steps.
 type Domain struct {
 	Type    Type
 	Values  []string // enumerated domains: the values as text, in order ("false", "true" for boolean; numbers by size)
@@ -309,7 +310,7 @@ type Domain struct {
 	Null    int      // cell of NULL, or −1
 	Ladder  *Ladder  // ordered domains without a step, of columns whose bounds are not known yet: their cells; nil means Step makes them
 
-	none     int64          // of an open column of whole numbers: one that is none of Values, which stands for all others
+	none     int64          // of an open column of whole numbers: one that is not in Values
 	index    map[string]int // Values by text; nil in a Domain written by hand
 	prepared *decimals      // of numeric and floating domains; nil in a Domain written by hand
 }

@@ -26,7 +26,8 @@ func Enumerate(t Type, values []string, rules Rules) (*Domain, error) {
 	case t == Bool:
 		values = []string{"false", "true"}
 	case !t.Textual() && t != UUID && !t.Integer():
-		return nil, fmt.Errorf("values are for columns of text, whole numbers, uuids and booleans; a column of %s takes min, max and step", t)
+		return nil, fmt.Errorf("values are for columns of text, whole numbers, uuids and booleans; a column of %s takes min, "+
+			"max and step", t)
 	case rules.Outside == OutsideClamp:
 		return nil, fmt.Errorf("outside is clamp, which needs an ordered column")
 	case len(values) == 0:

@@ -266,8 +266,8 @@ type domainT struct {
 	Min     scalar   `yaml:"min" jsonschema_description:"The least value."`
 	Max     scalar   `yaml:"max" jsonschema_description:"The largest value, inclusive."`
 	Below   scalar   `yaml:"below" jsonschema_description:"Instead of max: the least value beyond the domain, such as 2026-07-01 for times up to the end of June."`
-	KeysOf  string   `yaml:"keys_of" jsonschema_description:"Instead of values: table.column of a public table, whose keys are the values. They are read when dpproxy starts, and when the policy or the public tables are read anew."`
-	Where   string   `yaml:"where" jsonschema_description:"Beside keys_of: a condition in SQL over that table's columns, such as domain_id = 'Visit'; the keys of other rows are no values."`
+	KeysOf  string   `yaml:"keys_of" jsonschema_description:"Instead of values: whose keys they are, public table.column."`
+	Where   string   `yaml:"where" jsonschema_description:"Beside keys_of: SQL of which rows' keys they are."`
 	Step    scalar   `yaml:"step" jsonschema_description:"Width of a cell: a number, or 1 day, 15 minutes, 1 second. 1 for integers and 1 day for dates if left out."`
 }
 

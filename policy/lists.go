@@ -72,11 +72,12 @@ func listColumn(col *Column, f *columnT, at place) {
 	case col.Outside == OutsideClamp:
 		at.key("outside").problem("outside is clamp, which needs an ordered column")
 		return
-	case f.Domain.Values != nil || f.Domain.Min != "" || f.Domain.Max != "" || f.Domain.Below != "" || f.Domain.Step != "":
+	case f.Domain.Values != nil || f.Domain.ends() != "":
 		here.problem("keys_of is given, and takes the place of values, min, max, below and step")
 		return
 	case !col.Type.Integer() && !col.Type.Textual() && col.Type != UUID || col.Enum || col.Blanks > 0:
-		here.problem("keys_of is for columns of whole numbers, text, varchar and uuid; %s has no keys", col.Type.Format(col.Typmod))
+		here.problem("keys_of is for columns of whole numbers, text, varchar and uuid; %s has no keys",
+			col.Type.Format(col.Typmod))
 		return
 	case read:
 		col.Domain = keysDomain(col, f, values, at)
@@ -91,8 +92,8 @@ func listColumn(col *Column, f *columnT, at place) {
 	col.List = list
 }
 
-// keysDomain is the domain of the keys that were read. Whole numbers that are too many for a list are all from the least to
-// the largest.
+// keysDomain is the domain of the keys that were read. Whole numbers that are too many for a list are all from the least
+// to the largest.
 func keysDomain(col *Column, f *columnT, values []string, at place) *Domain {
 	here, most := at.key("domain"), maxListedTexts
 	if col.Type.Integer() {
@@ -113,9 +114,11 @@ func keysDomain(col *Column, f *columnT, values []string, at place) *Domain {
 		return nil
 	}
 	least, largest := slices.MinFunc(values, byNumber), slices.MaxFunc(values, byNumber)
-	d, err := Steps(col.Type, col.Typmod, number(least), number(largest), Step{Whole: 1}, Rules{Nulls: col.Nulls, Outside: col.Outside})
+	rules := Rules{Nulls: col.Nulls, Outside: col.Outside}
+	d, err := Steps(col.Type, col.Typmod, number(least), number(largest), Step{Whole: 1}, rules)
 	if err != nil {
-		here.problem("keys_of: there are %d keys, more than %d, and no domain is made from the least to the largest: %v; where says which", len(values), most, err)
+		here.problem("keys_of: there are %d keys, more than %d, and from the least to the largest %v; where says which",
+			len(values), most, err)
 	}
 	return d
 }
@@ -143,14 +146,17 @@ func resolveLists(d *Dataset, f *datasetT, at place) {
 func (l *List) resolve(d *Dataset, path string) error {
 	for _, t := range d.Tables {
 		for _, c := range t.Columns {
-			if path != t.Name+"."+c.Name {
+			if path != t.Name+"."+c.Name && path != t.Schema+"."+t.Name+"."+c.Name {
 				continue
 			}
 			if l.Of, l.Key = t, c; !t.Public {
 				return fmt.Errorf("is %.127q, of a table that is not public: its keys would tell of its rows", path)
 			}
-			if own := l.Column.Type; own.Integer() != c.Type.Integer() || own.Textual() != c.Type.Textual() || (own == UUID) != (c.Type == UUID) {
-				return fmt.Errorf("is %.127q, which is %s, and the column is %s", path, c.Type.Format(c.Typmod), own.Format(l.Column.Typmod))
+			own := l.Column.Type
+			same := own.Integer() == c.Type.Integer() && own.Textual() == c.Type.Textual()
+			if !same || (own == UUID) != (c.Type == UUID) {
+				return fmt.Errorf("is %.127q, which is %s, and the column is %s", path, c.Type.Format(c.Typmod),
+					own.Format(l.Column.Typmod))
 			}
 			return nil
 		}

@@ -9,7 +9,8 @@ import (
 // TestLists: a policy that was read again with the keys of its public tables has them as domains, at each level, and
 // until then answers nothing over their columns. Whole numbers that are too many for a list are all between their ends.
 func TestLists(t *testing.T) {
-	changes := []string{"- {name: active, type: boolean}", `- {name: region, type: integer, domain: {keys_of: regions.code, where: "code < 900"}}`,
+	changes := []string{"- {name: active, type: boolean}",
+		`- {name: region, type: integer, domain: {keys_of: regions.code, where: "code < 900"}}`,
 		"- {name: code, type: text}", "- {name: code, type: bigint}", "columns: [sex, age]", "columns: [sex, region]"}
 	parse := func(changes ...string) *Policy {
 		p, err := Parse([]byte(strings.NewReplacer(changes...).Replace(base(t))), "policy.yaml")
@@ -20,7 +21,8 @@ func TestLists(t *testing.T) {
 	}
 	p, alone := parse(changes...), parse(changes[:4]...) // alone has no release over the keys
 	lists := p.Lists()
-	if len(lists) != 1 || lists[0].Of.Name != "regions" || lists[0].Key.Name != "code" || lists[0].Where != "code < 900" || !lists[0].Column.Private {
+	if len(lists) != 1 || lists[0].Of.Name != "regions" || lists[0].Key.Name != "code" ||
+		lists[0].Where != "code < 900" || !lists[0].Column.Private {
 		t.Fatalf("lists are %+v", lists)
 	}
 	many := make([]string, MaxListed+1)
@@ -42,7 +44,8 @@ func TestLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		col := q.Datasets[0].Table("public", "people").Column("region")
-		if d := col.Domain; col.Private || d.Regular != c.regular || d.Size() != c.size || d.Ordered() != c.ordered || d.Single() != c.single {
+		if d := col.Domain; col.Private || d.Regular != c.regular || d.Size() != c.size ||
+			d.Ordered() != c.ordered || d.Single() != c.single {
 			t.Errorf("%s: %+v", c.name, d)
 		}
 		if q.SameLists(c.of) || q.Digest != c.of.Digest {

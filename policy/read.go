@@ -98,7 +98,9 @@ func parse(data []byte, path string, ledgerAlone bool, lists map[string][]string
 		return nil, err
 	}
 	read := func(of map[string]string) *Policy {
-		c := &checker{directory: directory, policy: &Policy{Path: path, Digest: sha256.Sum256(data), text: data, lists: lists}, lists: lists, relations: map[string]*Table{}, levels: of, ledgerAlone: ledgerAlone}
+		p := &Policy{Path: path, Digest: sha256.Sum256(data), text: data, lists: lists}
+		c := &checker{directory: directory, policy: p, lists: lists, relations: map[string]*Table{}, levels: of}
+		c.ledgerAlone = ledgerAlone
 		c.file(&file, place{node: root, found: found})
 		return c.policy
 	}

@@ -85,7 +85,7 @@ type Column struct {
 	Product []*Column // of an open column made by WithProduct: those whose combinations are its values
 	Extreme bool      // extremes: true: min and max are answered as quantiles
 	Ends    bool      // extremes: declared: min and max are the ends of the domain
-	Private bool      // domain: private: its bounds are not known yet, Domain is a ladder of its type, and no question is answered over it; nor is one of a List that was not read
+	Private bool      // domain: private: its bounds are not known yet, Domain is a ladder of its type, and no question is answered over it. Or a List that was not read
 	Hide    bool      // other: hide: GROUP BY has no row for the values outside the domain
 	Join    bool      // one of Table.Keys: rows may be joined by it, and nothing else
 	Unit    bool      // of Keys: it names the row's unit

@@ -45,7 +45,9 @@ var peopleSpecs = []spec{
 	{name: "city", kind: "varchar(20)", values: []string{"Köln", "O'Hara", "x\"y$1", "other"}, nulls: cell, outside: other},
 	{name: "grade", kind: "text", values: []string{"a", "A", "ä"}, nulls: nullsOut, outside: outsideEx},
 	{name: "code", kind: "integer", values: []string{"8507", "-7", "0", "2000000001"}, nulls: cell, outside: other},
-	{name: "item", kind: "bigint", values: []string{"-9223372036854775808", "9223372036854775807", "-3", "3", "5", "8", "13", "21", "34", "55", "89", "144", "233", "377", "610", "987", "1597", "2584"}, nulls: cell, outside: other},
+	{name: "item", kind: "bigint", nulls: cell, outside: other, values: []string{"-9223372036854775808",
+		"9223372036854775807", "-3", "3", "5", "8", "13", "21", "34", "55", "89", "144", "233",
+		"377", "610", "987", "1597", "2584"}},
 }
 
 var visitsSpecs = []spec{

@@ -10,16 +10,18 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestCodes: columns of codes with gaps are checked, served and read anew: GROUP BY has a row for each key of the public
-// table that the policy's condition and the statement's leave; a key that is added is there once the policy is read
+// TestCodes: columns of codes with gaps are checked, served and read anew: GROUP BY has a row for each key of the
+// public table that the policy's condition and the statement's leave; a key that is added is there once the policy is read
 // again; a condition that is no SQL is a problem of its line.
 func TestCodes(t *testing.T) {
 	server := pgtest.Shared(t)
 	role, database := server.Role(t, ""), server.Database(t)
 	server.Exec(t, database, `CREATE TABLE concept (concept_id bigint PRIMARY KEY, domain_id text, name text)`,
-		`INSERT INTO concept VALUES (8507, 'Gender', 'male'), (8532, 'Gender', 'female'), (9201, 'Visit', 'in'), (2000000009, 'Visit', 'out'), (0, NULL, 'none')`,
+		`INSERT INTO concept VALUES (8507, 'Gender', 'male'), (8532, 'Gender', 'female'),
+			(9201, 'Visit', 'in'), (2000000009, 'Visit', 'out'), (0, NULL, 'none')`,
 		`CREATE TABLE person (person_id int PRIMARY KEY, gender int, visit bigint)`,
-		`INSERT INTO person SELECT i, CASE WHEN i % 3 = 0 THEN 8507 WHEN i % 3 = 1 THEN 8532 ELSE 8551 END, CASE WHEN i % 2 = 0 THEN 9201 END FROM generate_series(1, 1500) AS i`,
+		`INSERT INTO person SELECT i, CASE WHEN i % 3 = 0 THEN 8507 WHEN i % 3 = 1 THEN 8532 ELSE 8551 END,
+			CASE WHEN i % 2 = 0 THEN 9201 END FROM generate_series(1, 1500) AS i`,
 		`GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	text := `version: 1
@@ -51,7 +53,8 @@ datasets:
 	if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
 		t.Fatal(out.Stderr)
 	}
-	if out := kit.Run(t, "", "check", "--policy", path); out.Code != 0 || !strings.Contains(out.Stdout, "ok: serve would start") {
+	if out := kit.Run(t, "", "check", "--policy", path); out.Code != 0 ||
+		!strings.Contains(out.Stdout, "ok: serve would start") {
 		t.Fatalf("check: exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
 	}
 	p := kit.Serve(t, path)
@@ -60,10 +63,10 @@ datasets:
 		t.Fatal(err)
 	}
 	for sql, want := range map[string]string{
-		"SELECT gender, count(*) FROM person GROUP BY 1 ORDER BY 1":                                                         "8507 250;8532 250;NULL 250",
-		"SELECT visit, count(*) FROM person WHERE visit > 9201 GROUP BY 1":                                                  "2000000009 0",
-		"SELECT name, count(*) FROM person JOIN concept ON concept_id = gender WHERE concept_id <> 8532 GROUP BY 1":         "male 250",
-		"SELECT count(*) FROM person WHERE gender IN (SELECT concept_id FROM concept WHERE name IN ('male', 'in', 'none'))": "250",
+		"SELECT gender, count(*) FROM person GROUP BY 1 ORDER BY 1":                                                   "8507 250;8532 250;NULL 250",
+		"SELECT visit, count(*) FROM person WHERE visit > 9201 GROUP BY 1":                                            "2000000009 0",
+		"SELECT name, count(*) FROM person JOIN concept ON concept_id = gender WHERE concept_id <> 8532 GROUP BY 1":   "male 250",
+		"SELECT count(*) FROM person WHERE gender IN (SELECT concept_id FROM concept WHERE name IN ('male', 'none'))": "250",
 	} {
 		if got := rowsOf(w.Ask(sql)); got != want {
 			t.Errorf("%s: %s, want %s", sql, got, want)
@@ -72,10 +75,12 @@ datasets:
 	server.Exec(t, database, `INSERT INTO concept VALUES (8551, 'Gender', 'unknown')`)
 	kit.Edit(t, path, "expected_rows: 3000", "expected_rows: 3001")
 	kit.Eventually(t, "a key that was added is there", func() bool {
-		return rowsOf(w.Ask("SELECT gender, count(*) FROM person GROUP BY 1 ORDER BY 1")) == "8507 250;8532 250;8551 250;NULL 0"
+		return rowsOf(w.Ask("SELECT gender, count(*) FROM person GROUP BY 1 ORDER BY 1")) ==
+			"8507 250;8532 250;8551 250;NULL 0"
 	})
 	kit.Edit(t, path, "domain_id = 'Gender'", "domain = 'Gender'")
-	if out := kit.Run(t, "", "check", "--policy", path); out.Code != 3 || !strings.Contains(out.Stderr, "column gender of table person: where: ") {
+	if out := kit.Run(t, "", "check", "--policy", path); out.Code != 3 ||
+		!strings.Contains(out.Stderr, "column gender of table person: where: ") {
 		t.Errorf("check of a column that is not there: exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
 	}
 }

@@ -27,7 +27,9 @@ func kinds(seed uint64) *schema {
 		{name: "ts", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2024-03-31 00:00, max: 2024-03-31 06:00, step: 30 minutes}", kind: timeKind, step: "floor(extract(epoch FROM %s) / 1800)", values: []string{"'2024-03-31'", "'2024-03-31 02:30'", "'2024-03-31 05:00:00'"}},
 		{name: "tz", stored: "timestamptz", declared: "timestamptz", rules: "domain: {min: 2024-03-30 22:00, max: 2024-03-31 06:00, step: 30 minutes}", kind: zonedKind, step: "floor(extract(epoch FROM %s) / 1800)", values: []string{"'2024-03-31 00:30:00+00'", "'2024-03-31T01:00Z'", "'2024-03-31 05:00+02'"}},
 		{name: "u", stored: "uuid", declared: "uuid", rules: "domain: {values: [00000000-0000-0000-0000-00000000000a, 10000000-0000-0000-0000-000000000000, ffffffff-ffff-ffff-ffff-ffffffffffff]}", kind: keyKind},
-		{name: "code", stored: "integer", declared: "integer", rules: "domain: {values: [8532, 8507, 0, -7, 2000000001]}", truth: "CASE WHEN code IN (8532, 8507, 0, -7, 2000000001) THEN code END", kind: wholeKind, values: []string{"8507", "8532", "0", "9000", "-7"}},
+		{name: "code", stored: "integer", declared: "integer", rules: "domain: {values: [8532, 8507, 0, -7, 2000000001]}",
+			truth: "CASE WHEN code IN (8532, 8507, 0, -7, 2000000001) THEN code END",
+			kind:  wholeKind, values: []string{"8507", "8532", "0", "9000", "-7"}},
 	}}
 	event := &table{name: "event", named: "thing_id", unit: "event.thing_id = thing.thing_id", bound: 4, kept: "t.thing_id IS NOT NULL", columns: []column{
 		{name: "event_id", stored: "integer", declared: "integer", rules: "keys: join", kind: keyKind},
@@ -38,7 +40,9 @@ func kinds(seed uint64) *schema {
 		{name: "n", stored: "numeric(6,2)", declared: "numeric(6,2)", rules: "domain: {min: -1, max: 1, step: 0.01}", kind: moneyKind, values: []string{"-1", "0.25", "0.50"}},
 		{name: "d", stored: "date", declared: "date", rules: "domain: {min: 2024-02-27, max: 2024-03-04}", kind: dateKind, values: []string{"'2024-02-29'", "'2024-03-01'"}},
 		{name: "yes", stored: "boolean", declared: "boolean", kind: boolKind},
-		{name: "concept_id", stored: "integer", declared: "integer", rules: "domain: {keys_of: concept.concept_id, where: \"title <> 'none'\"}", truth: "CASE WHEN concept_id IN (8507, 8532, 77) THEN concept_id END", kind: wholeKind, values: []string{"8507", "8532", "77", "0"}},
+		{name: "concept_id", stored: "integer", declared: "integer",
+			rules: "domain: {keys_of: concept.concept_id, where: \"title <> 'none'\"}",
+			truth: "CASE WHEN concept_id IN (8507, 8532, 77) THEN concept_id END", kind: wholeKind, values: []string{"8507", "8532", "77", "0"}},
 		{name: "campaign", stored: "bigint", declared: "bigint", rules: "keys: discover", kind: keyKind},
 	}}
 	sort := &table{name: "sort", public: true, columns: []column{
@@ -80,21 +84,24 @@ func kinds(seed uint64) *schema {
 		thing.rows = append(thing.rows, []string{who, or(d.one("ab", "ab", "abc", "abcde", "a c")), or(d.one("ab", "x", "10")), or(d.one("ab", "ab ", " x", "10")),
 			or(d.one("ab", "ab ", "Ab", "a_c", "12", "%", "true", "2024-03-01")), or(d.one("sad", "ok", "happy")), or(d.one("t", "f")), tenths(-3, 3, 0), tenths(-2, 9, 0),
 			or("922337203685477580" + strconv.Itoa(d.IntN(8))), tenths(-15, 25, 1), tenths(0, 20, 3), or(quarters(d.IntN(9) - 4)), or(quarters(2*d.IntN(9) - 8)), or(day("2024-02-27", d.IntN(7))),
-			or(moment("2024-03-31 00:00:00", 60*d.IntN(360))), or(moment("2024-03-30 22:00:00", 60*d.IntN(480)) + "+00"), ids[d.IntN(4)], or(d.one("8507", "8507", "8532", "0", "-7", "2000000001", "42"))})
+			or(moment("2024-03-31 00:00:00", 60*d.IntN(360))), or(moment("2024-03-30 22:00:00", 60*d.IntN(480)) + "+00"), ids[d.IntN(4)],
+			or(d.one("8507", "8507", "8532", "0", "-7", "2000000001", "42"))})
 		for range d.few(0, 4) {
 			events++
 			of := who
 			if d.chance(20) {
 				of = null
 			}
-			event.rows = append(event.rows, []string{strconv.Itoa(events), of, or(d.one("ab", "abc", "x")), or(d.one("ab", "ab ", "abc", "x")), tenths(0, 5, 0), tenths(-100, 100, 2), or(day("2024-02-27", d.IntN(7))), or(d.one("t", "f")), or(d.one("8507", "8532", "77", "0")), or(d.one("-5", "12", "70000000000"))})
+			event.rows = append(event.rows, []string{strconv.Itoa(events), of, or(d.one("ab", "abc", "x")), or(d.one("ab", "ab ", "abc", "x")), tenths(0, 5, 0), tenths(-100, 100, 2), or(day("2024-02-27", d.IntN(7))), or(d.one("t", "f")),
+				or(d.one("8507", "8532", "77", "0")), or(d.one("-5", "12", "70000000000"))})
 		}
 	}
 	concept := &table{name: "concept", public: true, keys: []string{"PRIMARY KEY (concept_id)"}, columns: []column{
 		{name: "concept_id", stored: "bigint", declared: "bigint", kind: wholeKind, values: []string{"8507", "8532"}},
 		{name: "title", stored: "text", declared: "text", kind: textKind, values: []string{"'male'", "'none'"}},
 	}, rows: [][]string{{"8507", "male"}, {"8532", "female"}, {"0", "none"}, {"77", "unused"}}}
-	return &schema{name: "kinds", unit: "thing.thing_id", tables: []*table{thing, event, sort, concept}, before: []string{"CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')"},
+	return &schema{name: "kinds", unit: "thing.thing_id", tables: []*table{thing, event, sort, concept},
+		before: []string{"CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')"},
 		edges: []edge{
 			{"event", "thing", [][2]string{{"thing_id", "thing_id"}}, true},
 			{"event", "sort", [][2]string{{"v8", "code"}}, false},
