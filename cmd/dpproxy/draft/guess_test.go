@@ -80,7 +80,8 @@ func TestClientsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestWhatStandsBesideAPlaceOrASecret is as much told of it; but for names that all begin as the table's does.
+// TestWhatStandsBesideAPlaceOrASecret: what has the same first words is not listed, but for names that all begin as the
+// table's does.
 func TestWhatStandsBesideAPlaceOrASecret(t *testing.T) {
 	users := people("users")
 	users.Columns = append(users.Columns, typed("home_lat real, home_tile bigint, restoretoken text, "+

@@ -77,9 +77,7 @@ func (p *part) leading(parts []*part) (from []*part, by []reference, led bool) {
 func (p *part) rest(parts []*part) {
 	from, by, led := p.leading(parts)
 	about, others := p.about(parts)
-	if about = cmp.Or(about, p.extends(parts)); about == "" && len(p.table.Primary) == 0 && !p.relates(parts) {
-		about = "it has no primary key, as a list of facts has none"
-	}
+	about = cmp.Or(about, p.extends(parts), p.keyless(parts))
 	led = led || p.table.coded() && p.namedAlike(parts)
 	switch {
 	case about == "" && (led && !p.single(from, by) && p.codes() || p.links(parts) || p.relates(parts)):
@@ -112,6 +110,14 @@ func (p *part) links(parts []*part) bool {
 		return !upkeepWords.in(c.Name) && c.Name != p.table.key() && !p.table.refers(c.Name)
 	}
 	return slices.ContainsFunc(list, func(r reference) bool { return parts[r.to.at].role == lookup }) && !slices.ContainsFunc(p.table.Columns, more)
+}
+
+// keyless says that a table has no key, and does not relate rows of a list either; "" means otherwise.
+func (p *part) keyless(parts []*part) string {
+	if len(p.table.Primary) > 0 || p.relates(parts) {
+		return ""
+	}
+	return "it has no primary key, as a list of facts has none"
 }
 
 // endsPublic reports whether all rows that a table names are public, or may become so by it: category is led to by
