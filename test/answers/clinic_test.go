@@ -111,6 +111,7 @@ type clinic struct {
 	ledger  string
 	proxy   *pgconn.PgConn
 	plain   *pgconn.PgConn
+	ledgers int    // that were begun anew
 	said    string // what notices have said since a question began
 }
 
@@ -175,6 +176,7 @@ func (c *clinic) renew(epsilon int) {
 		}
 	}
 	c.program.Restart()
+	c.ledgers++
 	c.proxy = c.dial(c.program.URL("analyst", "clinic"), fmt.Sprintf("SET dp.epsilon = %d", epsilon))
 }
 
@@ -260,9 +262,9 @@ func (c *clinic) ask(q clinicQuestion) (o clinicOutcome) {
 
 // bounded asks it again, for nothing, with the bounds of each value.
 func (c *clinic) bounded(q clinicQuestion, want clinicAnswer, near []clinicWanted) (hollow int, differs string) {
-	clinicAsk(c.proxy, "SET dp.error_columns = on")
+	clinicAsk(c.proxy, "SET dp.error_columns = on; SET dp.confidence = 0.999999")
 	got := clinicAsk(c.proxy, q.sql)
-	clinicAsk(c.proxy, "SET dp.error_columns = off")
+	clinicAsk(c.proxy, "RESET dp.error_columns; RESET dp.confidence")
 	if got.err != nil {
 		return 0, got.err.Error()
 	}
@@ -278,7 +280,9 @@ func (c *clinic) bounded(q clinicQuestion, want clinicAnswer, near []clinicWante
 // persons (make clinic) it writes that file.
 func TestClinic(t *testing.T) {
 	kit.Beside(t)
+	begin := time.Now()
 	c := openClinic(t)
+	opened := time.Since(begin)
 	var lines, slow []string
 	count := map[string]int{}
 	for _, q := range clinicQuestions(t, "questions.sql") {
@@ -304,6 +308,7 @@ func TestClinic(t *testing.T) {
 			t.Errorf("%s instead is %s: %s", q.id, o.outcome, o.how)
 		}
 	}
+	t.Logf("opened in %v, asked in %v with %d new ledgers", opened, time.Since(begin)-opened, c.ledgers)
 	t.Logf("%v of %d\n%s\n%s\n%s", count, len(lines), strings.Join(lines, "\n"), strings.Join(instead, "\n"), strings.Join(slow, "\n"))
 	if *clinicOnly != "" || t.Failed() {
 		return
