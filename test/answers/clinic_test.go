@@ -45,8 +45,9 @@ drugs, quartiles of days of supply, first events, persistence, visits by kind, a
 of dpproxy over PostgreSQL, at an ε where noise vanishes or nearly does, and of PostgreSQL, on the same rows.
 
 %d of %d are answered; %d of these ask public tables alone. %d answers are PostgreSQL's own rows, in %d of them but
-for quantiles, min and max that lie between the row of their rank and the next one, as a notice says (rank error ±1), and
-in %d beside groups that nobody is in, with counts of 0; %d differ by noise, within the bounds that ` + "`dp.error_columns`" + ` shows. %d are refused, each before it is charged.
+for quantiles, min and max that lie between the row of their rank and the next one, as a notice says (rank error ±1),
+and in %d beside groups that nobody is in, with counts of 0; %d differ by noise, within the bounds that
+` + "`dp.error_columns`" + ` shows. %d are refused, each before it is charged.
 
 | question | outcome | beside PostgreSQL, or why not |
 | --- | --- | --- |
@@ -61,24 +62,35 @@ What can be asked instead ([instead.sql](../examples/clinic/instead.sql)):
 
 // clinicNotes say of the questions that have no answer why, and what can be asked instead.
 var clinicNotes = map[string]string{
-	"OP10": "Each month is held against two dates at once. Months as columns are answered: count(DISTINCT person_id) FILTER (WHERE begins < … AND ends >= …).",
+	"OP10": "Each month is held against two dates at once. Months as columns are answered: count(DISTINCT " +
+		"person_id) FILTER (WHERE begins < … AND ends >= …).",
 	"OP12": "A rank among all rows. percentile_disc(0.25) WITHIN GROUP (ORDER BY days) is answered.",
-	"OP13": "The band reads two columns, and a person may have several observations in one band. Counted by observations it is answered.",
+	"OP13": "The band reads two columns, and a person may have several observations in one band. Counted by " +
+		"observations it is answered.",
 	"OP14": "min(extract(year FROM day)); extract(year FROM min(day)) is answered.",
 	"CO6":  "One person's conditions: no noise hides them.",
 	"CO17": "A rank among all persons. percentile_disc(0.25) WITHIN GROUP (ORDER BY n) is answered.",
-	"CE4":  "The decade reads two columns. A sub-query of each person's different years of era and birth is answered, counted by (year - born) / 10.",
-	"CE7":  "Two rows' conditions are compared with each other; each compared with the condition that is asked about is answered.",
-	"CC6":  "Two comparisons with the row around EXISTS; as a join, counted by count(DISTINCT person_id), it is answered.",
-	"DX2":  "The age reads two columns. A sub-query of each person's different years of exposure and birth is answered, counted by year - born.",
-	"DX10": "Two rows' drugs are compared with each other; each compared with the drug that is asked about is answered.",
-	"DX16": "A quotient of two sums of each person's. The sums of both over all persons are answered, and their quotient.",
+	"CE4": "The decade reads two columns. A sub-query of each person's different years of era and birth is " +
+		"answered, counted by (year - born) / 10.",
+	"CE7": "Two rows' conditions are compared with each other; each compared with the condition that is " +
+		"asked about is answered.",
+	"CC6": "Two comparisons with the row around EXISTS; as a join, counted by count(DISTINCT person_id), " +
+		"it is answered.",
+	"DX2": "The age reads two columns. A sub-query of each person's different years of exposure and birth " +
+		"is answered, counted by year - born.",
+	"DX10": "Two rows' drugs are compared with each other; each compared with the drug that is asked about " +
+		"is answered.",
+	"DX16": "A quotient of two sums of each person's. The sums of both over all persons are answered, and " +
+		"their quotient.",
 	"DX26": "A rank among all rows. percentile_disc(0.25) WITHIN GROUP (ORDER BY day) is answered.",
-	"DX34": "The largest of a person's gaps. How many gaps of more than sixty days she has is answered: count(*) FILTER (WHERE gap > 60).",
-	"DE1":  "One person's rows.",
-	"DE4":  "One person's share.",
-	"DE14": "Each month is held against two dates at once. Months as columns are answered: count(DISTINCT person_id) FILTER (WHERE begins < … AND ends >= …).",
-	"DE15": "The decade reads two columns. A sub-query of each person's different years of era and birth is answered, counted by (year - born) / 10.",
+	"DX34": "The largest of a person's gaps. How many gaps of more than sixty days she has is answered: " +
+		"count(*) FILTER (WHERE gap > 60).",
+	"DE1": "One person's rows.",
+	"DE4": "One person's share.",
+	"DE14": "Each month is held against two dates at once. Months as columns are answered: count(DISTINCT " +
+		"person_id) FILTER (WHERE begins < … AND ends >= …).",
+	"DE15": "The decade reads two columns. A sub-query of each person's different years of era and birth is " +
+		"answered, counted by (year - born) / 10.",
 }
 
 // clinicQuestion is a question of the file.
@@ -128,12 +140,16 @@ func openClinic(t *testing.T) *clinic {
 	}
 	server := pgtest.Shared(t)
 	role, database := server.Role(t, ""), server.Database(t)
-	server.Exec(t, database, fmt.Sprintf("SET clinic.persons = %d", *clinicPersons), string(script), "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	server.Exec(t, database, fmt.Sprintf("SET clinic.persons = %d", *clinicPersons), string(script),
+		"GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
 	t.Cleanup(func() { server.Exec(t, database, "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM "+role) })
 	c := &clinic{t: t, ledger: filepath.Join(memory.Dir(t), "clinic.ledger")}
-	text = regexp.MustCompile(`SCRAM-SHA-256[^"]*`).ReplaceAll(text, []byte(strings.ReplaceAll(kit.Verifier(t, "analyst"), "$", "$$")))
-	changed := strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0", "postgres://dpproxy@127.0.0.1/clinic", server.URLFor(role, database), "sqlite:clinic.ledger", "sqlite:"+c.ledger,
-		"cap: {epsilon: 100}", fmt.Sprintf("cap: {epsilon: %d}", clinicMost), "{epsilon: 50}", fmt.Sprintf("{epsilon: %d}", clinicMost), "max_epsilon: 1,", fmt.Sprintf("max_epsilon: %d,", clinicMost)).Replace(string(text))
+	text = regexp.MustCompile(`SCRAM-SHA-256[^"]*`).ReplaceAll(text,
+		[]byte(strings.ReplaceAll(kit.Verifier(t, "analyst"), "$", "$$")))
+	changed := strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0",
+		"postgres://dpproxy@127.0.0.1/clinic", server.URLFor(role, database), "sqlite:clinic.ledger", "sqlite:"+c.ledger,
+		"cap: {epsilon: 100}", fmt.Sprintf("cap: {epsilon: %d}", clinicMost), "{epsilon: 50}", fmt.Sprintf("{epsilon: %d}", clinicMost),
+		"max_epsilon: 1,", fmt.Sprintf("max_epsilon: %d,", clinicMost)).Replace(string(text))
 	path := filepath.Join(filepath.Dir(c.ledger), "policy.yaml")
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
