@@ -278,9 +278,14 @@ func (c *clinic) ask(q clinicQuestion) (o clinicOutcome) {
 
 // bounded asks it again, for nothing, with the bounds of each value.
 func (c *clinic) bounded(q clinicQuestion, want clinicAnswer, near []clinicWanted) (hollow int, differs string) {
-	clinicAsk(c.proxy, "SET dp.error_columns = on; SET dp.confidence = 0.999999")
-	got := clinicAsk(c.proxy, q.sql)
-	clinicAsk(c.proxy, "RESET dp.error_columns; RESET dp.confidence")
+	var got clinicAnswer
+	for _, sql := range []string{"SET dp.confidence = 0.999999", "SET dp.error_columns = on", q.sql, "RESET dp.error_columns", "RESET dp.confidence"} {
+		if a := clinicAsk(c.proxy, sql); sql == q.sql {
+			got = a
+		} else if a.err != nil {
+			c.t.Fatalf("%s: %v", sql, a.err)
+		}
+	}
 	if got.err != nil {
 		return 0, got.err.Error()
 	}
