@@ -109,7 +109,8 @@ func clinicQuestions(t *testing.T, file string) (list []clinicQuestion) {
 		if i+1 < len(heads) {
 			end = heads[i+1][0]
 		}
-		q := clinicQuestion{string(text[at[2]:at[3]]), string(text[at[4]:at[5]]), strings.TrimSpace(string(text[at[1]:end]))}
+		q := clinicQuestion{id: string(text[at[2]:at[3]]), name: string(text[at[4]:at[5]])}
+		q.sql = strings.TrimSpace(string(text[at[1]:end]))
 		if *clinicOnly == "" && i%*clinicEvery == 0 || slices.Contains(strings.Fields(*clinicOnly), q.id) {
 			list = append(list, q)
 		}
@@ -148,8 +149,10 @@ func openClinic(t *testing.T) *clinic {
 	text = regexp.MustCompile(`SCRAM-SHA-256[^"]*`).ReplaceAll(text,
 		[]byte(strings.ReplaceAll(kit.Verifier(t, "analyst"), "$", "$$")))
 	changed := strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0",
-		"postgres://dpproxy@127.0.0.1/clinic", server.URLFor(role, database), "sqlite:clinic.ledger", "sqlite:"+c.ledger,
-		"cap: {epsilon: 100}", fmt.Sprintf("cap: {epsilon: %d}", clinicMost), "{epsilon: 50}", fmt.Sprintf("{epsilon: %d}", clinicMost),
+		"postgres://dpproxy@127.0.0.1/clinic", server.URLFor(role, database),
+		"sqlite:clinic.ledger", "sqlite:"+c.ledger,
+		"cap: {epsilon: 100}", fmt.Sprintf("cap: {epsilon: %d}", clinicMost),
+		"{epsilon: 50}", fmt.Sprintf("{epsilon: %d}", clinicMost),
 		"max_epsilon: 1,", fmt.Sprintf("max_epsilon: %d,", clinicMost)).Replace(string(text))
 	path := filepath.Join(filepath.Dir(c.ledger), "policy.yaml")
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
@@ -202,7 +205,8 @@ func (c *clinic) wanted(sql string, want clinicAnswer, ranked bool) (list []clin
 	below, above := want, want
 	if ranked {
 		below, above = clinicAsk(c.plain, clinicNeighbour(sql, false)), clinicAsk(c.plain, clinicNeighbour(sql, true))
-		if below.err != nil || above.err != nil || len(below.rows) != len(want.rows) || len(above.rows) != len(want.rows) {
+		if below.err != nil || above.err != nil ||
+			len(below.rows) != len(want.rows) || len(above.rows) != len(want.rows) {
 			c.t.Fatalf("%v %v\n%s", below.err, above.err, clinicNeighbour(sql, true))
 		}
 	}
@@ -239,7 +243,8 @@ func (c *clinic) ask(q clinicQuestion) (o clinicOutcome) {
 		c.t.Errorf("%s is refused, and nothing says why: %v", q.id, got.err)
 		fallthrough
 	case got.err != nil:
-		o.outcome, o.how = "refused", strings.TrimSpace(fmt.Sprintf("%s *%s %s*", clinicNotes[q.id], got.err.Code, got.err.Message))
+		o.outcome, o.how = "refused", strings.TrimSpace(fmt.Sprintf("%s *%s %s*",
+			clinicNotes[q.id], got.err.Code, got.err.Message))
 		return o
 	}
 	near := c.wanted(q.sql, want, false)
@@ -280,7 +285,8 @@ func (c *clinic) ask(q clinicQuestion) (o clinicOutcome) {
 // bounded asks it again, for nothing, with the bounds of each value.
 func (c *clinic) bounded(q clinicQuestion, want clinicAnswer, near []clinicWanted) (hollow int, differs string) {
 	var got clinicAnswer
-	for _, sql := range []string{"SET dp.confidence = 0.999999", "SET dp.error_columns = on", q.sql, "RESET dp.error_columns", "RESET dp.confidence"} {
+	for _, sql := range []string{"SET dp.confidence = 0.999999", "SET dp.error_columns = on", q.sql,
+		"RESET dp.error_columns", "RESET dp.confidence"} {
 		if a := clinicAsk(c.proxy, sql); sql == q.sql {
 			got = a
 		} else if a.err != nil {
@@ -297,8 +303,8 @@ func (c *clinic) bounded(q clinicQuestion, want clinicAnswer, near []clinicWante
 	return clinicMatch(bounds, near)
 }
 
-// TestClinic asks a clinic of OMOP's shape 147 questions of the kinds that its community stores, through the program and
-// of PostgreSQL itself, and holds what is answered and what is refused against docs/clinic.md. With -update and 30,000
+// TestClinic asks a clinic of OMOP's shape 147 questions of the kinds that its community stores, through the program
+// and of PostgreSQL itself, and holds what is answered and what is refused against docs/clinic.md. With -update and 30,000
 // persons (make clinic) it writes that file.
 func TestClinic(t *testing.T) {
 	kit.Beside(t)
@@ -317,7 +323,8 @@ func TestClinic(t *testing.T) {
 			slow = append(slow, fmt.Sprintf("%s took %v", q.id, o.took.Round(100*time.Millisecond)))
 		}
 		public := strings.HasPrefix(q.id, "G") && q.id != "G17" || q.id == "V1"
-		for what, is := range map[string]bool{o.outcome: true, "noisy": o.noisy, "ranked": o.ranked && !o.noisy, "hollow": o.hollow > 0 && !o.noisy, "public": public && o.outcome == "answered"} {
+		for what, is := range map[string]bool{o.outcome: true, "noisy": o.noisy,
+			"ranked": o.ranked && !o.noisy, "hollow": o.hollow > 0 && !o.noisy, "public": public && o.outcome == "answered"} {
 			if is {
 				count[what]++
 			}
@@ -331,13 +338,15 @@ func TestClinic(t *testing.T) {
 		}
 	}
 	t.Logf("opened in %v, asked in %v with %d new ledgers", opened, time.Since(begin)-opened, c.ledgers)
-	t.Logf("%v of %d\n%s\n%s\n%s", count, len(lines), strings.Join(lines, "\n"), strings.Join(instead, "\n"), strings.Join(slow, "\n"))
+	t.Logf("%v of %d\n%s\n%s\n%s", count, len(lines), strings.Join(lines, "\n"), strings.Join(instead, "\n"),
+		strings.Join(slow, "\n"))
 	if *clinicOnly != "" || t.Failed() {
 		return
 	}
 	if *kit.Update {
 		answered := count["answered"]
-		text := fmt.Sprintf(clinicText, *clinicPersons, answered, len(lines), count["public"], answered-count["noisy"], count["ranked"], count["hollow"], count["noisy"], count["refused"],
+		text := fmt.Sprintf(clinicText, *clinicPersons, answered, len(lines), count["public"],
+			answered-count["noisy"], count["ranked"], count["hollow"], count["noisy"], count["refused"],
 			strings.Join(lines, "\n"), strings.Join(instead, "\n"))
 		if err := os.WriteFile(clinicFile, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -94,10 +94,12 @@ func (r clinicRow) is(w clinicWanted) bool {
 	return true
 }
 
-// clinicBetween reports whether a value lies from low to high: of arrays each element, of numbers and days by their order.
+// clinicBetween reports whether a value lies from low to high: of arrays each element, of numbers and days by their
+// order.
 func clinicBetween(value, low, high string) bool {
 	if strings.HasPrefix(value, "{") {
-		values, lows, highs := strings.Split(strings.Trim(value, "{}"), ","), strings.Split(strings.Trim(low, "{}"), ","), strings.Split(strings.Trim(high, "{}"), ",")
+		values, lows, highs := strings.Split(strings.Trim(value, "{}"), ","),
+			strings.Split(strings.Trim(low, "{}"), ","), strings.Split(strings.Trim(high, "{}"), ",")
 		for i, v := range values {
 			if len(lows) != len(values) || len(highs) != len(values) || !clinicBetween(v, lows[i], highs[i]) {
 				return false
