@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo server quick test night lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist image packages deps clean
+.PHONY: help build demo server quick test night lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds clinic spark spark-scale versions truth attacks hostile docs site dist image packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -133,6 +133,9 @@ safety-full: deps ## the same at full length: hours
 
 tpch: ## TPC-H's queries over a database of scale 0.1 with the customer as the unit: docs/tpch.md
 	$(GO) test ./test/answers -run 'TestTPCH$$' -tpch-scale 0.1 -tpch-draws 15 -update -count=1 -v
+
+clinic: ## 147 questions over a clinic of OMOP's shape and 30,000 persons, beside PostgreSQL: docs/clinic.md
+	$(GO) test ./test/answers -run 'TestClinic$$' -clinic-persons 30000 -clinic-every 1 -update -count=1 -timeout 60m -v
 
 tpcds: ## TPC-DS's queries and rows, from DuckDB's extension, with the customer as the unit: docs/tpcds.md
 	./scripts/tpcds

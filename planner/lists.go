@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/policy"
@@ -41,7 +42,11 @@ func ListValues(l *policy.List, rows [][]policy.Value) ([]string, error) {
 			if refusal != nil {
 				return nil, fmt.Errorf("column %s of table %s: where: %w", l.Column.Name, l.Column.Table.Name, refusal)
 			}
-			if text := policy.FormatValue(c.Type, row[i]); ok && !seen[text] {
+			text := policy.FormatValue(c.Type, row[i])
+			if c.Blanks > 0 { // which are no part of a char
+				text = strings.TrimRight(text, " ")
+			}
+			if ok && !seen[text] {
 				seen[text], values = true, append(values, text)
 			}
 		}

@@ -93,7 +93,7 @@ func TestChangesForgetNothing(t *testing.T) {
 		{Unit{}, "Row Name Table Column Type"},
 		{Budget{}, "Allowance Refresh Lifetime Level"},
 		{Defaults{}, "Epsilon MaxEpsilon Confidence Freshness"},
-		{Table{}, "Name Schema Source File View Public Static ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Places Opened Listed"},
+		{Table{}, "Name Schema Source File View Public Static Extreme ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Places Opened Listed"},
 		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment; Table Blanks Ragged Product NullKey Hidden Refers Any Reading Beside Input List"},
 		{Release{}, "Name Kind Columns Cost Refresh Insist Widths Mechanism Updates Rows Queries; Table Epsilon Levels"},
 	} {

@@ -20,7 +20,7 @@ const (
 
 func (c *checker) table(d *Dataset, f *tableT, at place) {
 	at = at.within("table", f.Name)
-	t := &Table{Dataset: d, Schema: "public", Public: f.Public, Static: f.Static}
+	t := &Table{Dataset: d, Schema: "public", Public: f.Public, Static: f.Static, Extreme: f.Extremes == "true"}
 	t.ExpectedRows = whole64(f.ExpectedRows, 0, 1e15, at.key("expected_rows"), "expected_rows")
 	tableName(t, f.Name, at.key("name"))
 	for _, other := range d.Tables {

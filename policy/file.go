@@ -227,7 +227,7 @@ type tableT struct {
 	NullUnit         string     `yaml:"null_unit" jsonschema:"enum=exclude,enum=each" jsonschema_description:"Rows of this table whose unit is NULL: left out, or each a unit of its own (assumed). Without it what the dataset says."`
 	Unique           []uniqueT  `yaml:"unique" jsonschema_description:"Keys of which no two rows of a unit have the same value: a column, or a list of columns. A join that equates one meets at most one row. A constraint proves it, or of rows that share a key one is taken in joins."`
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
-	Extremes         extremesT  `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered: true, as extreme quantiles, which tell where the outermost rows lie; declared, by the ends of the domain, which cost nothing and tell nothing of the rows."`
+	Extremes         extremesT  `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered: true, as extreme quantiles, which tell where the outermost rows lie; declared, by the ends of the domain, which cost nothing and tell nothing of the rows. With true, so are those of the numbers of a unit's rows."`
 	Limits           later      `yaml:"limits"`
 }
 

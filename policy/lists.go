@@ -75,7 +75,7 @@ func listColumn(col *Column, f *columnT, at place) {
 	case f.Domain.Values != nil || f.Domain.ends() != "":
 		here.problem("keys_of is given, and takes the place of values, min, max, below and step")
 		return
-	case !col.Type.Integer() && !col.Type.Textual() && col.Type != UUID || col.Enum || col.Blanks > 0:
+	case !col.Type.Integer() && !col.Type.Textual() && col.Type != UUID || col.Enum:
 		here.problem("keys_of is for columns of whole numbers, text, varchar and uuid; %s has no keys",
 			col.Type.Format(col.Typmod))
 		return

@@ -18,6 +18,7 @@ type Table struct {
 	View           View   // the SELECT in the place of a source; its zero value: a table
 	Public         bool
 	Static         bool   // its rows never change: releases drawn at different times are of the same rows
+	Extreme        bool   // extremes: true at the table: of what counts a unit's rows too
 	ExpectedRows   int64  // public guess
 	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
 	NullEach       bool   // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out

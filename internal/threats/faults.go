@@ -602,4 +602,28 @@ var Faults = []Fault{
 	},
 	{"redraws leave out one too many", "proxy/pipeline/errorcolumns.go", "/2+1e-9)) - 1", "/2 + 1e-9))", "proxy/pipeline.TestEndsOfRedraws", false},
 	{"tails of any number of trials are computed", "mechanisms/stattest/stattest.go", "case n <= maxExact:", "case n > 0:", "mechanisms/stattest.TestTailsOfManyTrials", false},
+	{
+		"keys of rows that a condition leaves out are values", "planner/lists.go",
+		"if ok && !seen[text] {",
+		"if (ok || !seen[text]) && !seen[text] {",
+		"cmd/dpproxy.TestCodes", false,
+	},
+	{
+		"a column is asked before its keys are read", "policy/lists.go",
+		"		col.Private, col.Domain = true, d\n",
+		"		col.Domain = d\n",
+		"policy.TestLists", false,
+	},
+	{
+		"NULL is no value outside a list", "rewrite/stored.go",
+		"		rest = d.Null\n",
+		"		rest = -1\n",
+		"rewrite.TestHostileRowsLieInGosCells", false,
+	},
+	{
+		"a copy looks no numbers up", "rewrite/snapshot.go",
+		"		if c.Open == nil && lookedUp(c) {\n",
+		"		if c.Open == nil && lookedUp(c) && c.Any {\n",
+		"rewrite.TestCatalogue", false,
+	},
 }

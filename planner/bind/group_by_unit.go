@@ -219,11 +219,26 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	for i, k := range out.keys {
 		out.keys[i].At = slices.Index(g.u.KeysOf(), g.source.KeyColumn(&k))
 	}
-	if having != nil {
-		out.where = []*semantics.Expr{having}
+	if out.where = g.ofKeys(); having != nil {
+		out.where = append(out.where, having)
 	}
 	out.parts = []relation{{g.source.Alias(), nil, 0, len(out.names), 0, len(out.keys), outputs, always}}
 	return out, nil
+}
+
+// ofKeys returns the conditions of the rows that are about one key alone: they hold of each group too, and of what is
+// grouped by that key further up no other groups are shown.
+func (g *unitRows) ofKeys() (where []*semantics.Expr) {
+	for _, e := range g.source.where {
+		if len(e.Cols) != 1 {
+			continue
+		}
+		at := slices.IndexFunc(g.exprs, func(k *semantics.Expr) bool { return k.Form == semantics.FormColumn && k.Cols[0] == e.Cols[0] })
+		if at >= 0 {
+			where = append(where, e.Moved(at))
+		}
+	}
+	return where
 }
 
 // ungrouped refuses a column that is neither a key nor inside an aggregate.

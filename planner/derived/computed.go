@@ -176,7 +176,8 @@ func (c ComputedColumn) Column() *policy.Column {
 	if domain.Null >= 0 {
 		nulls = policy.NullCell
 	}
-	return &policy.Column{Name: c.name(), Type: domain.Type, Typmod: -1, Domain: domain, Nulls: nulls, Outside: policy.OutsideExclude}
+	extreme := !slices.ContainsFunc(c, func(t ComputedTerm) bool { return !t.Column.Extreme })
+	return &policy.Column{Name: c.name(), Type: domain.Type, Typmod: -1, Domain: domain, Nulls: nulls, Outside: policy.OutsideExclude, Extreme: extreme}
 }
 
 // NewComputed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too

@@ -33,7 +33,8 @@ func newDerived(d policy.Derivation, rows int64) *policy.Table {
 		places = min(places+max(in.Places, 1), 1<<20)
 	}
 	return &policy.Table{Places: places, Dataset: from.Dataset, Name: derivedName(d.Inputs()...), Schema: from.Schema, ExpectedRows: from.ExpectedRows, MaxRowsPerUnit: rows, Derived: d,
-		Static: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static })}
+		Static:  !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static }),
+		Extreme: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Extreme })}
 }
 
 // newExtended makes the table of a derivation of rows of its first input, with that one's columns and keys.
@@ -117,6 +118,7 @@ func NewPerUnit(u *PerUnit) *policy.Table {
 		if c.Type == policy.NumericType && a.Kind == UnitSum {
 			c.Typmod = -1
 		}
+		c.Extreme = extreme(u.From, a.Column)
 		addColumn(t, c, u.From, domain)
 	}
 	for _, k := range u.KeysOf() {
@@ -164,6 +166,15 @@ func (u *PerUnit) groups() int64 {
 		}
 	}
 	return rows
+}
+
+// extreme reports whether the policy permits min and max of what is made of a table's rows and of a column of it, or
+// of its rows alone where of is nil.
+func extreme(t *policy.Table, of *policy.Column) bool {
+	if of == nil {
+		return t.Extreme
+	}
+	return of.Extreme
 }
 
 // Shown is the column of an aggregate over at most so many rows, and its domain.

@@ -1,6 +1,7 @@
 package derived
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -210,6 +211,7 @@ func NewWindowed(w *Windowed) *policy.Table {
 		if c.Type == policy.NumericType && f.Kind == WindowAggregate && f.Aggregate.Kind == UnitSum {
 			c.Typmod = -1
 		}
+		c.Extreme = extreme(w.From, cmp.Or(f.Column, f.Aggregate.Column))
 		addColumn(t, c, w.From, domain)
 	}
 	return t

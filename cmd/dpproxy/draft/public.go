@@ -105,8 +105,7 @@ func (d *drafter) lists() {
 //	visit_concept_id → concept(concept_id, domain_id, …):   {keys_of: concept.concept_id, where: "domain_id = 'Visit'"}
 func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
 	key := r.to.column(r.key)
-	padded := strings.HasPrefix(c.Type, "character(") || strings.HasPrefix(key.Type, "character(")
-	if d.publicColumn(r.to, key).hidden != "" || padded || whole(c) != whole(key) || textual(c) != textual(key) ||
+	if d.publicColumn(r.to, key).hidden != "" || whole(c) != whole(key) || textual(c) != textual(key) ||
 		!whole(c) && !textual(c) && (c.Type != "uuid" || key.Type != "uuid") {
 		return listing{}, false
 	}
