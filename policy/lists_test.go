@@ -52,7 +52,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: the same lists, or another file", c.name)
 		}
 	}
-	for _, wrong := range [][]string{nil, {"12", "12"}, {"99999999999"}} {
+	for _, wrong := range [][]string{{"12", "12"}, {"99999999999"}} {
 		if _, err := p.WithLists(map[string][]string{lists[0].Name(): wrong}); err == nil {
 			t.Errorf("keys %q are taken", wrong)
 		}

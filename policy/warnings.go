@@ -369,7 +369,9 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	}
 	var unbounded []string
 	for _, c := range t.Columns {
-		if c.Private && c.List == nil {
+		if c.Private && c.List != nil && t.Dataset.lists != nil {
+			say("table %s: nothing is answered over %s: no row of table %s gives a key", t.Name, c.Name, c.List.Of.Name)
+		} else if c.Private && c.List == nil {
 			unbounded = append(unbounded, c.Name)
 		}
 	}

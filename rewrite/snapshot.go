@@ -295,11 +295,15 @@ func Copy(t *policy.Table, d dialect.Dialect, most int) (string, error) {
 // Probe writes a query that uses every column of a private table in every way that a measure can. It is prepared and
 // never run: where the database accepts it, it accepts every measure of the table.
 func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
-	m := &plans.Measure{Table: t, Grain: t.Columns}
+	m := &plans.Measure{Table: t}
 	for _, c := range t.Columns {
 		if c.Domain == nil {
 			return Query{}, errors.New("rewrite: a private column without a domain")
 		}
+		if c.List != nil && c.Private { // no question is answered over it
+			continue
+		}
+		m.Grain = append(m.Grain, c)
 		pieces, cuts := c.Domain.Size(), []int(nil)
 		if pieces > policy.MaxCells || c.Private { // whose cells comparisons tell apart too, some hundreds of them
 			cuts = []int{0, c.Domain.Regular / 3, c.Domain.Regular / 2}

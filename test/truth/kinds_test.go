@@ -27,7 +27,8 @@ func kinds(seed uint64) *schema {
 		{name: "ts", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2024-03-31 00:00, max: 2024-03-31 06:00, step: 30 minutes}", kind: timeKind, step: "floor(extract(epoch FROM %s) / 1800)", values: []string{"'2024-03-31'", "'2024-03-31 02:30'", "'2024-03-31 05:00:00'"}},
 		{name: "tz", stored: "timestamptz", declared: "timestamptz", rules: "domain: {min: 2024-03-30 22:00, max: 2024-03-31 06:00, step: 30 minutes}", kind: zonedKind, step: "floor(extract(epoch FROM %s) / 1800)", values: []string{"'2024-03-31 00:30:00+00'", "'2024-03-31T01:00Z'", "'2024-03-31 05:00+02'"}},
 		{name: "u", stored: "uuid", declared: "uuid", rules: "domain: {values: [00000000-0000-0000-0000-00000000000a, 10000000-0000-0000-0000-000000000000, ffffffff-ffff-ffff-ffff-ffffffffffff]}", kind: keyKind},
-		{name: "code", stored: "integer", declared: "integer", rules: "domain: {values: [8532, 8507, 0, -7, 2000000001]}",
+		{name: "code", stored: "integer", declared: "integer",
+			rules: "domain: {values: [8532, 8507, 0, -7, 2000000001]}",
 			truth: "CASE WHEN code IN (8532, 8507, 0, -7, 2000000001) THEN code END",
 			kind:  wholeKind, values: []string{"8507", "8532", "0", "9000", "-7"}},
 	}}
@@ -42,7 +43,8 @@ func kinds(seed uint64) *schema {
 		{name: "yes", stored: "boolean", declared: "boolean", kind: boolKind},
 		{name: "concept_id", stored: "integer", declared: "integer",
 			rules: "domain: {keys_of: concept.concept_id, where: \"title <> 'none'\"}",
-			truth: "CASE WHEN concept_id IN (8507, 8532, 77) THEN concept_id END", kind: wholeKind, values: []string{"8507", "8532", "77", "0"}},
+			truth: "CASE WHEN concept_id IN (8507, 8532, 77) THEN concept_id END", kind: wholeKind,
+			values: []string{"8507", "8532", "77", "0"}},
 		{name: "campaign", stored: "bigint", declared: "bigint", rules: "keys: discover", kind: keyKind},
 	}}
 	sort := &table{name: "sort", public: true, columns: []column{
