@@ -172,7 +172,7 @@ func clinicNeighbour(sql string, above bool) string {
 		for ; open > 0; end++ {
 			open += map[byte]int{'(': 1, ')': -1}[sql[end]]
 		}
-		x, shares := sql[begin:end-1], strings.Split(strings.Trim(m[2], "array[]"), ",")
+		x, shares := sql[begin:end-1], strings.Split(strings.Trim(strings.TrimPrefix(m[2], "array"), "[]"), ",")
 		if m[1] != "" {
 			shares = []string{map[string]string{"min": "0", "max": "1"}[m[1]]}
 		}

@@ -104,6 +104,9 @@ func (d *drafter) asKey(p *part, c *Column, l listing) listing {
 		return listing{hidden: "no two rows have the same"}
 	}
 	_, elsewhere := p.table.counterpart(c.Name)
+	if strings.HasPrefix(c.Type, "character(") { // a char is not compared with the text that a key elsewhere is
+		return l
+	}
 	if (elsewhere != nil || slices.Contains(p.table.Primary, c.Name)) && l.hidden == "" && !strings.Contains(l.rules, "keys: ") {
 		l.rules += ", keys: join"
 	}

@@ -392,7 +392,7 @@ func (d *drafter) unique(p *part, lines []listing) {
 // joins reports whether a policy takes a column for a part of a key: rows are joined by it, or its domain is known.
 func joins(l listing) bool {
 	known := l.rules == "" || strings.Contains(l.rules, "keys: join") || strings.HasPrefix(l.rules, "domain: {")
-	return known && l.hidden == ""
+	return known && l.hidden == "" && !strings.HasPrefix(l.typ, "char(") // which no text elsewhere is compared with
 }
 
 func (d *drafter) warn(t *Table, text string) {
