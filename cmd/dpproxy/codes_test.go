@@ -67,6 +67,7 @@ datasets:
 		"SELECT visit, count(*) FROM person WHERE visit > 9201 GROUP BY 1":                                            "2000000009 0",
 		"SELECT name, count(*) FROM person JOIN concept ON concept_id = gender WHERE concept_id <> 8532 GROUP BY 1":   "male 250",
 		"SELECT count(*) FROM person WHERE gender IN (SELECT concept_id FROM concept WHERE name IN ('male', 'none'))": "250",
+		"SELECT corr(gender, visit) FROM person":                                                                      "corr over private rows takes two columns",
 	} {
 		if got := rowsOf(w.Ask(sql)); got != want {
 			t.Errorf("%s: %s, want %s", sql, got, want)

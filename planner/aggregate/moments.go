@@ -146,7 +146,7 @@ func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula.Writer
 func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
 	for _, e := range []*semantics.Expr{y, x} {
 		switch {
-		case e.Form != semantics.FormColumn:
+		case e.Form != semantics.FormColumn, g.Rows.Table.Columns[e.Cols[0]].Listed():
 			return nil, notColumns.At(pos, name)
 		case !semantics.Numeric(e):
 			return nil, refuse.UnknownFunction.At(pos, name+"("+y.Type().Name()+", "+x.Type().Name()+")")

@@ -443,6 +443,9 @@ func (b *Box) names(column, e *Expr, named *[]refuse.NamedValue) bool {
 	}
 	c := b.Table.Columns[column.Cols[0]]
 	text, isText := v.(string)
+	if n, err := policy.ParseValue(c.Type, text); isText && c.Type.Integer() && err == nil { // campaign = '12'
+		v = n
+	}
 	if n, isWhole := v.(int64); isWhole && c.Type.Integer() {
 		text = policy.FormatValue(c.Type, n)
 	} else if !isText || c.Type.Integer() || text == policy.OtherValue || strings.ContainsRune(text, 0) {

@@ -71,6 +71,7 @@ var regressions = []struct {
 		GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"kinds", `SELECT campaign, count(*) FROM event WHERE campaign IS NOT NULL GROUP BY 1`, "kc", ""},
 	{"kinds", `SELECT count(*) FROM event WHERE campaign = 12 OR campaign IN (-5, 99)`, "c", ""},
+	{"kinds", `SELECT count(*) FROM event WHERE campaign = '12' OR campaign IN ('-5')`, "c", ""},
 	{"kinds", `SELECT campaign, yes, count(*)
 		FROM event WHERE campaign <> 12 GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
 	{"kinds", `SELECT campaign * 2 AS double, count(*) FROM event WHERE campaign IN (12, -5) GROUP BY 1`, "kc", ""},
