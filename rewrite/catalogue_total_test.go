@@ -140,7 +140,9 @@ var alsoTotal = map[dialect.Dialect]map[string]string{
 	},
 	dialect.DuckDB: {
 		"list_position(VARCHAR[], VARCHAR)": "SELECT count(list_position(['a', '', NULL], x)) FROM " + valuesOf(worstDuck["VARCHAR"], "VARCHAR", "a"),
-		"list_position(UUID[], UUID)":       "SELECT count(list_position(CAST(['00000000-0000-0000-0000-000000000000'] AS UUID[]), x)) FROM " + valuesOf(worstDuck["UUID"], "UUID", "a"),
+		"list_position(BIGINT[], BIGINT)": "SELECT count(list_position([0::BIGINT, NULL], x)) FROM " +
+			valuesOf(worstDuck["BIGINT"], "BIGINT", "a"),
+		"list_position(UUID[], UUID)": "SELECT count(list_position(CAST(['00000000-0000-0000-0000-000000000000'] AS UUID[]), x)) FROM " + valuesOf(worstDuck["UUID"], "UUID", "a"),
 		"round(DECIMAL)": "SELECT count(round(CAST(x AS DECIMAL(38,2)))), count(round(CAST(TRY_CAST(x AS DECIMAL(18,2)) AS DECIMAL(18,2)))), count(round(TRY_CAST(x AS DECIMAL(38,37)))) FROM " +
 			"(VALUES ('999999999999999999999999999999999999.99'), ('-999999999999999999999999999999999999.99'), ('9999999999999999.99'), ('-9999999999999999.99'), ('9.9999999999999999999999999999999999999'), ('0.5'), (NULL)) AS a(x)",
 		"range(BIGINT, BIGINT)": "SELECT count(x) FROM (SELECT unnest(range(0, 1000)) AS x)",

@@ -16,6 +16,9 @@ import (
 // mostly is the share of what is counted that says so.
 var mostly = big.NewRat(9, 10)
 
+// beyondNoise is how many half-widths noise alone does not reach: at 95 %, once in 10^8 values.
+var beyondNoise = big.NewRat(3, 1)
+
 // mostlyNull tells of the key column whose NULLs have nearly all of what a column counts; "" where there is none. What
 // they have must be more than noise makes of nothing.
 func mostlyNull(plan *plans.Plan, rows sandbox.Rows) string {
@@ -32,7 +35,7 @@ func mostlyNull(plan *plans.Plan, rows sandbox.Rows) string {
 				continue
 			}
 			null, all := sharesOf(rows.Data, k, i)
-			if null.Cmp(off.rat()) <= 0 || null.Cmp(new(big.Rat).Mul(mostly, all)) < 0 {
+			if null.Cmp(new(big.Rat).Mul(off.rat(), beyondNoise)) <= 0 || null.Cmp(new(big.Rat).Mul(mostly, all)) < 0 {
 				continue
 			}
 			share, _ := new(big.Rat).Quo(null, all).Float64()

@@ -122,7 +122,8 @@ func frameText(m pgproto3.BackendMessage) string {
 func BesideValues(notice string) string { return lostInNoise.ReplaceAllString(notice, "") }
 
 // The sign before the error is one character of the client's encoding: ± where that is UTF-8, else a byte.
-var lostInNoise = regexp.MustCompile(`; mostly noise: .[0-9.]+ on values near [0-9.]+( \((?:[^()]|\([^()]*\))*\))?`)
+var lostInNoise = regexp.MustCompile(`; mostly noise: .[0-9.]+ on values near [0-9.]+( \((?:[^()]|\([^()]*\))*\))?` +
+	`|; \d+ % of .*? is where .*? is NULL, which [^?]*\?`)
 
 // The number of a statement begins with its session's, which is random.
 var requests = regexp.MustCompile(`Request [0-9a-f]{16}-\d+`)
