@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/bind"
@@ -25,31 +26,27 @@ func CheckSQL(p *policy.Policy) error {
 
 // ListValues returns the values of a list, each once, in the order of the rows of its public table, of which each has a
 // value for each column: the keys that are not NULL of the rows for which the condition is true.
-func ListValues(l *policy.List, rows [][]policy.Value) ([]string, error) {
+func ListValues(l *policy.List, rows [][]policy.Value) (values []string, err error) {
 	holds, refusal := bind.PublicCondition(l.Of, l.Where)
-	if refusal != nil {
-		refusal = refusal.InCharacters(l.Where)
-		return nil, fmt.Errorf("column %s of table %s: where: %w", l.Column.Name, l.Column.Table.Name, refusal)
-	}
-	var values []string
-	seen := map[string]bool{}
-	for _, row := range rows {
-		for i, c := range l.Of.Columns {
-			if c != l.Key || row[i] == nil {
-				continue
-			}
-			ok, refusal := holds(row)
-			if refusal != nil {
-				return nil, fmt.Errorf("column %s of table %s: where: %w", l.Column.Name, l.Column.Table.Name, refusal)
-			}
-			text := policy.FormatValue(c.Type, row[i])
-			if c.Blanks > 0 { // which are no part of a char
-				text = strings.TrimRight(text, " ")
-			}
-			if ok && !seen[text] {
-				seen[text], values = true, append(values, text)
-			}
+	key, seen := slices.Index(l.Of.Columns, l.Key), map[string]bool{}
+	for at := 0; refusal == nil && at < len(rows); at++ {
+		row, ok := rows[at], false
+		if row[key] == nil {
+			continue
 		}
+		if ok, refusal = holds(row); !ok {
+			continue
+		}
+		text := policy.FormatValue(l.Key.Type, row[key])
+		if l.Key.Blanks > 0 { // which are no part of a char
+			text = strings.TrimRight(text, " ")
+		}
+		if !seen[text] {
+			seen[text], values = true, append(values, text)
+		}
+	}
+	if refusal != nil {
+		return nil, fmt.Errorf("column %s of table %s: where: %w", l.Column.Name, l.Column.Table.Name, refusal)
 	}
 	return values, nil
 }

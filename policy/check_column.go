@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -182,10 +181,7 @@ func domain(col *Column, f *domainT, at place) *Domain {
 		return nil
 	}
 	rules := Rules{Nulls: col.Nulls, Outside: col.Outside}
-	if col.Type.Textual() || col.Type == UUID || col.Type == Bool {
-		return enumerated(col, f, rules, at)
-	}
-	if f.Values != nil && col.Type.Integer() {
+	if col.Type.Textual() || col.Type == UUID || col.Type == Bool || col.Type.Integer() && f.Values != nil {
 		return enumerated(col, f, rules, at)
 	}
 	if f.Values != nil {
@@ -385,126 +381,4 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 	if r.Kind == RangeRelease && (len(r.Columns) != 1 || !r.Columns[0].Domain.Ordered()) {
 		at.problem("a range release needs exactly one column, and an ordered one")
 	}
-}
-
-// MaxKeyLength is the number of characters that the values of an open column are cut to.
-const MaxKeyLength = 128
-
-// MaxKeys is the number of keys of an open column that a statement works with.
-const MaxKeys = 1 << 14
-
-// openColumn reads a column of `keys: discover`: texts or whole numbers of which nobody declared the values.
-func openColumn(col *Column, f *columnT, at place) {
-	at.unwanted("%s is given, but the values of this column are to be discovered",
-		map[string]bool{"domain": !f.Domain.empty(), "outside": f.Outside != "", "offgrid": f.Offgrid != ""})
-	switch {
-	case !col.Type.Textual() && !col.Type.Integer():
-		at.key("keys").problem("keys: discover is for columns of text, varchar and whole numbers")
-		return
-	case col.Table.Public:
-		at.key("keys").problem("keys: discover is for private tables")
-	case col.Table.Dataset.Unit.Row:
-		at.key("keys").problem("keys: discover needs a unit that is a key: keys are shown that enough units have")
-	}
-	if f.Nulls == "exclude" {
-		col.Nulls = NullExclude
-	}
-	col.Open, col.Domain = col, openDomain(col, nil)
-}
-
-// anyColumn reads a column of `domain: any`: text of which a statement may ask what is so, and whose values are neither
-// found nor shown.
-func anyColumn(col *Column, f *columnT, at place) {
-	at.unwanted("%s is given, but the domain is any: every text is in it",
-		map[string]bool{"outside": f.Outside != "", "offgrid": f.Offgrid != "", "other": f.Other != ""})
-	switch {
-	case !col.Type.Textual() || col.Blanks > 0:
-		at.key("domain").problem("domain is any, which is for text and varchar columns")
-		return
-	case f.Keys == "discover":
-		at.key("keys").problem("keys: discover finds values, and domain: any says that none are shown: give one of the two")
-		return
-	}
-	if f.Nulls == "exclude" {
-		col.Nulls = NullExclude
-	}
-	col.Open, col.Any, col.NullKey = col, true, true
-	col.Domain = openDomain(col, nil)
-}
-
-// openDomain is a domain of some values of an open column: any other is 'other', or, among whole numbers, one that is
-// none of the values.
-func openDomain(c *Column, values []string) *Domain {
-	d := &Domain{Type: c.Type, Scale: -1, Regular: len(values), Other: len(values), Null: -1, Values: values}
-	d.index = make(map[string]int, len(values))
-	for i, v := range values {
-		d.index[v] = i
-	}
-	if declared, ok := d.index[OtherValue]; ok {
-		d.Other = declared
-	}
-	for _, taken := d.index[strconv.FormatInt(d.none, 10)]; taken; _, taken = d.index[strconv.FormatInt(d.none, 10)] {
-		d.none++
-	}
-	if c.Nulls == NullCell {
-		d.Null = max(d.Regular, d.Other+1)
-	}
-	return d
-}
-
-// IsOpen reports whether the table has a column of `keys: discover` or `domain: any`.
-func (t *Table) IsOpen() bool {
-	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil })
-}
-
-// Finds reports whether it has one of `keys: discover`.
-func (t *Table) Finds() bool {
-	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil && !c.Any })
-}
-
-// Found is what is known of an open column: values, sorted, and whether NULL is a key.
-type Found struct {
-	Values []string
-	Null   bool
-}
-
-// With returns the table as a statement sees it that knows some values of its open columns, and asks things of its
-// texts: the readings, in the order of their names, come behind its columns. Releases that the policy declares are over
-// the table as it is, and not of it.
-func (t *Table) With(found map[*Column]Found, readings ...*Column) *Table {
-	own := *t
-	own.Opened, own.Releases, own.Columns, own.Keys = true, nil, make([]*Column, len(t.Columns)), make([]*Column, len(t.Keys))
-	move := func(to, from []*Column) {
-		for i, c := range from {
-			copied := *c
-			copied.Table = &own
-			if f, ok := found[c.Open]; ok && c.Open != nil {
-				copied.Domain, copied.NullKey = openDomain(c, f.Values), f.Null || c.Any
-			}
-			to[i] = &copied
-		}
-	}
-	move(own.Columns, t.Columns)
-	move(own.Keys, t.Keys)
-	asked := make([]*Column, len(readings))
-	move(asked, readings)
-	for _, c := range asked {
-		c.Beside = own.Columns[slices.Index(t.Columns, c.Beside)]
-	}
-	own.Columns = append(own.Columns, asked...)
-	return &own
-}
-
-// WithProduct returns the table with one more open column, whose values are the combinations of the cells of some
-// columns, written as numbers with commas.
-func (t *Table) WithProduct(columns []*Column) *Table {
-	own := t.With(nil)
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-	}
-	col := &Column{Table: own, Name: "combinations of " + strings.Join(names, ", "), Type: Text, Typmod: -1, Nulls: NullExclude, Outside: OutsideOther, Product: columns}
-	col.Open, col.Domain = col, openDomain(col, nil)
-	own.Columns = append(own.Columns, col)
-	return own
 }

@@ -59,7 +59,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 	for i := range f.Tables {
 		c.table(d, &f.Tables[i], at.key("tables").item(i))
 	}
-	resolveLists(d, f, at.key("tables"))
+	resolveLists(d)
 	unitPaths(d, f, at.key("tables"))
 	c.onePath(d)
 	for i, t := range d.Tables {

@@ -10,13 +10,13 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// MaxPublicRows is the most that max_rows may be.
-const MaxPublicRows = 10_000_000
-
+// MaxPublicRows is the most that max_rows may be, DefaultPublicRows what it is where it is left out.
 const (
-	maxRowsPerUnit    = 1_000_000
-	defaultPublicRows = 100_000
+	MaxPublicRows     = 10_000_000
+	DefaultPublicRows = 100_000
 )
+
+const maxRowsPerUnit = 1_000_000
 
 func (c *checker) table(d *Dataset, f *tableT, at place) {
 	at = at.within("table", f.Name)
@@ -155,7 +155,7 @@ func publicTable(t *Table, f *tableT, at place) {
 	t.MaxRowsPerUnit = 1
 	t.MaxRows = int(whole64(f.MaxRows, 1, MaxPublicRows, at.key("max_rows"), "max_rows"))
 	if f.MaxRows == "" {
-		t.MaxRows = defaultPublicRows
+		t.MaxRows = DefaultPublicRows
 	}
 }
 

@@ -22,6 +22,9 @@ type List struct {
 	Where  string  // a condition over its columns, as SQL; empty means all rows
 
 	Line, At int // of the domain in the policy file
+
+	path string // of Key, as the file has it
+	at   place  // while the file is read
 }
 
 // Name tells one list of a policy from the others.
@@ -66,7 +69,8 @@ const (
 // listColumn notes that a column's values are the keys of a public table; the dataset's tables may follow in the file.
 func listColumn(col *Column, f *columnT, at place) {
 	here := at.key("domain")
-	list := &List{Column: col, Where: f.Domain.Where, Line: here.node.Line, At: here.node.Column}
+	list := &List{Column: col, Where: f.Domain.Where, path: f.Domain.KeysOf, at: here}
+	list.Line, list.At = here.node.Line, here.node.Column
 	values, read := col.Table.Dataset.lists[list.Name()]
 	switch {
 	case col.Outside == OutsideClamp:
@@ -121,26 +125,23 @@ func keysDomain(col *Column, f *columnT, values []string, at place) *Domain {
 }
 
 // resolveLists finds the public tables that lists are read from.
-func resolveLists(d *Dataset, f *datasetT, at place) {
-	for i, t := range d.Tables {
+func resolveLists(d *Dataset) {
+	for _, t := range d.Tables {
 		for _, c := range t.Columns {
 			if c.List == nil {
 				continue
 			}
-			here := at.item(i).within("table", t.Name).within("column", c.Name)
-			for j := range f.Tables[i].Columns {
-				if f.Tables[i].Columns[j].Name == c.Name {
-					if err := c.List.resolve(d, f.Tables[i].Columns[j].Domain.KeysOf); err != nil {
-						here.key("columns").item(j).key("domain").problem("keys_of %v", err)
-					}
-				}
+			if err := c.List.resolve(d); err != nil {
+				c.List.at.problem("keys_of %v", err)
 			}
+			c.List.at = place{} // the file's tree is not kept
 		}
 	}
 }
 
-// resolve finds the table and the column of a path.
-func (l *List) resolve(d *Dataset, path string) error {
+// resolve finds the table and the column of its path.
+func (l *List) resolve(d *Dataset) error {
+	path := l.path
 	for _, t := range d.Tables {
 		for _, c := range t.Columns {
 			if path != t.Name+"."+c.Name && path != t.Schema+"."+t.Name+"."+c.Name {

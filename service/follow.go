@@ -111,7 +111,8 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 	s.adopts.Lock()
 	defer s.adopts.Unlock()
 	old := s.current.Load()
-	if p, err = ReadLists(waits, s.Backend, p); err != nil {
+	tables := NewCopies(s.Backend)
+	if p, err = ReadLists(waits, tables, p); err != nil {
 		return err
 	}
 	if consented, _ := s.Ledger.Policy(); p.Digest == old.Digest && p.Digest == consented && p.SameLists(old) {
@@ -138,7 +139,7 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 			copies.GiveUp()
 		}
 	}()
-	public, err := s.readPublic(waits, p.Datasets...)
+	public, err := readPublic(waits, tables, p.Datasets...)
 	if err != nil {
 		return cmp.Or(waits.Err(), err)
 	}
@@ -187,11 +188,7 @@ func (s *Service) refresh(ctx context.Context) {
 					continue
 				}
 				copied[d.ID] = now
-				err := s.loadPublic(ctx, d)
-				if err == nil { // the keys that are domains may be others now
-					err = s.adopt(ctx, ctx, s.current.Load())
-				}
-				if err != nil {
+				if err := s.loadPublic(ctx, d); err != nil {
 					s.log.Error("public tables not refreshed; the earlier copies stay", "dataset", d.ID, "error", err)
 				}
 			}

@@ -85,7 +85,8 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	s.Backend = database
-	if p, err = ReadLists(ctx, s.Backend, p); err != nil {
+	tables := NewCopies(s.Backend)
+	if p, err = ReadLists(ctx, tables, p); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		return nil, err
 	}
 	s.Backend.Adopt(p)
-	public, err := s.readPublic(ctx, p.Datasets...)
+	public, err := readPublic(ctx, tables, p.Datasets...)
 	if err != nil {
 		s.Close()
 		return nil, err
@@ -173,9 +174,9 @@ func logAll(ctx context.Context, log *slog.Logger, level slog.Level, about strin
 // it copies the public tables, asks the ledger, if there is one, whether it would take the policy, and puts the tables
 // into a sandbox. It returns why serve would not start. A sandbox on a server of the owner's is left alone, where a
 // proxy that runs has its own.
-func Try(ctx context.Context, p *policy.Policy, database backend.Backend, log *slog.Logger) error {
-	s := &Service{Backend: database, log: log}
-	public, err := s.readPublic(ctx, p.Datasets...)
+func Try(ctx context.Context, p *policy.Policy, copies *Copies, log *slog.Logger) error {
+	s := &Service{log: log}
+	public, err := readPublic(ctx, copies, p.Datasets...)
 	if err != nil {
 		return err
 	}
@@ -269,16 +270,16 @@ func (c publicTables) plan(public *pipeline.PublicRows) {
 }
 
 // readPublic copies the public tables of datasets. Nobody sees the copies yet.
-func (s *Service) readPublic(ctx context.Context, datasets ...*policy.Dataset) (list []publicTables, err error) {
+func readPublic(ctx context.Context, copies *Copies, datasets ...*policy.Dataset) (list []publicTables, err error) {
 	for _, d := range datasets {
 		of := publicTables{dataset: d.ID}
 		for _, t := range d.Tables {
 			if !t.Public {
 				continue
 			}
-			rows, err := s.Backend.ReadPublic(ctx, t)
+			rows, err := copies.Read(ctx, t)
 			if err != nil {
-				return nil, fmt.Errorf("public table %s: %w", t.Name, err)
+				return nil, err
 			}
 			of.tables, of.rows = append(of.tables, t), append(of.rows, rows)
 		}
@@ -290,9 +291,18 @@ func (s *Service) readPublic(ctx context.Context, datasets ...*policy.Dataset) (
 }
 
 // loadPublic copies the public tables of a dataset anew, and gives them to the sandbox, which takes all of them in at
-// once, and to plans. Where another policy has come into force meanwhile it leaves that one's copies as they are.
+// once, and to plans. Where another policy has come into force meanwhile it leaves that one's copies as they are; where
+// keys that are domains are others now, the policy is put in force anew.
 func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset) error {
-	public, err := s.readPublic(ctx, d)
+	tables, now := NewCopies(s.Backend), s.current.Load()
+	p, err := ReadLists(ctx, tables, now)
+	if err != nil {
+		return err
+	}
+	if !p.SameLists(now) {
+		return s.adopt(ctx, ctx, now)
+	}
+	public, err := readPublic(ctx, tables, d)
 	if err != nil {
 		return err
 	}
@@ -407,22 +417,41 @@ func readPolicy(path string, read func(string) (*policy.Policy, error)) (*policy
 	return p, planner.CheckSQL(p)
 }
 
-// ReadLists reads a policy again with the keys of public tables that are domains of its columns, as the database has
-// them. A table of which nothing but keys is needed is copied without its other columns.
-func ReadLists(ctx context.Context, b backend.Backend, p *policy.Policy) (*policy.Policy, error) {
+// Copies are public tables, of which each is copied from a database once: the keys that are domains and the rows that
+// plans join are then of one moment.
+type Copies struct {
+	from backend.Backend
+	rows map[string]privacy.Released[[][]policy.Value] // by dataset, schema and name
+}
+
+// NewCopies copies nothing yet.
+func NewCopies(from backend.Backend) *Copies {
+	return &Copies{from, map[string]privacy.Released[[][]policy.Value]{}}
+}
+
+// Read returns a table's rows, of values in the order of its columns.
+func (c *Copies) Read(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
+	name := fmt.Sprintf("%q.%q.%q", t.Dataset.ID, t.Schema, t.Name)
+	if rows, have := c.rows[name]; have {
+		return rows, nil
+	}
+	rows, err := c.from.ReadPublic(ctx, t)
+	if err != nil {
+		return rows, fmt.Errorf("public table %s: %w", t.Name, err)
+	}
+	c.rows[name] = rows
+	return rows, nil
+}
+
+// ReadLists reads a policy again with the keys of public tables that are domains of its columns.
+func ReadLists(ctx context.Context, copies *Copies, p *policy.Policy) (*policy.Policy, error) {
 	values := map[string][]string{}
 	for _, l := range p.Lists() {
-		narrow := *l.Of
-		narrow.Columns = slices.DeleteFunc(slices.Clone(l.Of.Columns), func(c *policy.Column) bool {
-			return l.Where == "" && c != l.Key
-		})
-		own := *l
-		own.Of = &narrow
-		rows, err := b.ReadPublic(ctx, &narrow)
+		rows, err := copies.Read(ctx, l.Of)
 		if err != nil {
-			return nil, fmt.Errorf("public table %s: %w", l.Of.Name, err)
+			return nil, err
 		}
-		if values[l.Name()], err = planner.ListValues(&own, rows.Value()); err != nil {
+		if values[l.Name()], err = planner.ListValues(l, rows.Value()); err != nil {
 			return nil, err
 		}
 	}

@@ -73,9 +73,11 @@ func check(cmd *cobra.Command, path string, verbose bool) error {
 		return exitCode{3, fmt.Errorf("database: %w", err)}
 	}
 	defer b.Close()
-	if p, err = service.ReadLists(cmd.Context(), b, p); err != nil {
+	copies := service.NewCopies(b)
+	if p, err = service.ReadLists(cmd.Context(), copies, p); err != nil {
 		return exitCode{3, err}
 	}
+	to.of = p
 	var found findings
 	for _, d := range p.Datasets {
 		list, err := b.Inspect(cmd.Context(), p, d)
@@ -85,7 +87,7 @@ func check(cmd *cobra.Command, path string, verbose bool) error {
 		found.add(d, list)
 	}
 	if len(found.fatal) == 0 {
-		if err := service.Try(cmd.Context(), p, b, quiet(cmd)); err != nil {
+		if err := service.Try(cmd.Context(), p, copies, quiet(cmd)); err != nil {
 			found.fatal = append(found.fatal, err.Error())
 		}
 	}

@@ -120,9 +120,7 @@ func firstPolicy(ctx context.Context, database string, f initFlags) (*draft.Draf
 	options := f.Options
 	options.URL, options.Named = address(conn.Config()), len(f.tables) > 0
 	if f.readPublic {
-		options.Read = func(t *draft.Table, texts []*draft.Column) (draft.Public, error) {
-			return readPublic(ctx, conn, t, texts)
-		}
+		options.Read = publicReader{textsOf(conn), func(name string) string { return pgx.Identifier{name}.Sanitize() }, "text"}.in(ctx)
 	}
 	return draft.Write(schema, options)
 }
@@ -139,24 +137,52 @@ func address(config *pgx.ConnConfig) string {
 // fewTexts is how many different texts of a public table's column are read, to find what names of other columns say.
 const fewTexts = 200
 
-// readPublic reads how many rows a table has that is to be public, and the texts of columns that have few.
-func readPublic(ctx context.Context, conn *pgx.Conn, t *draft.Table, texts []*draft.Column) (draft.Public, error) {
-	read, from := draft.Public{Values: map[string][]string{}}, pgx.Identifier{t.Schema, t.Name}.Sanitize()
-	if err := conn.QueryRow(ctx, "SELECT count(*) FROM "+from).Scan(&read.Rows); err != nil {
+// publicReader asks a database for texts, in its own words.
+type publicReader struct {
+	ask   func(ctx context.Context, sql string, args ...string) ([][]string, error)
+	quote func(name string) string
+	text  string // the type that a text is cast to
+}
+
+// textsOf asks PostgreSQL for a column of texts.
+func textsOf(conn *pgx.Conn) func(context.Context, string, ...string) ([][]string, error) {
+	return func(ctx context.Context, sql string, _ ...string) ([][]string, error) {
+		rows, err := conn.Query(ctx, sql)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]string, error) {
+			text := []string{""}
+			return text, row.Scan(&text[0])
+		})
+	}
+}
+
+// in is read as a draft asks for it.
+func (r publicReader) in(ctx context.Context) func(*draft.Table, []*draft.Column) (draft.Public, error) {
+	return func(t *draft.Table, texts []*draft.Column) (draft.Public, error) { return r.read(ctx, t, texts) }
+}
+
+// read reads how many rows a table has that is to be public, and the texts of columns that have few.
+func (r publicReader) read(ctx context.Context, t *draft.Table, texts []*draft.Column) (draft.Public, error) {
+	read, from := draft.Public{Values: map[string][]string{}}, r.quote(t.Schema)+"."+r.quote(t.Name)
+	rows, err := r.ask(ctx, fmt.Sprintf("SELECT CAST(count(*) AS %s) FROM %s", r.text, from))
+	if err != nil || len(rows) != 1 {
+		return read, err
+	}
+	if read.Rows, err = strconv.ParseInt(rows[0][0], 10, 64); err != nil {
 		return read, err
 	}
 	for _, c := range texts {
-		rows, err := conn.Query(ctx, fmt.Sprintf("SELECT DISTINCT %[1]s::text FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d",
-			pgx.Identifier{c.Name}.Sanitize(), from, fewTexts+1))
+		rows, err := r.ask(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS %[4]s) FROM %[2]s WHERE %[1]s IS NOT NULL "+
+			"ORDER BY 1 LIMIT %[3]d", r.quote(c.Name), from, fewTexts+1, r.text))
 		if err != nil {
 			return read, err
 		}
-		values, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return read, err
-		}
-		if len(values) <= fewTexts {
-			read.Values[c.Name] = values
+		if len(rows) <= fewTexts {
+			for _, row := range rows {
+				read.Values[c.Name] = append(read.Values[c.Name], row[0])
+			}
 		}
 	}
 	return read, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/backend/mysql"
@@ -46,9 +45,7 @@ func firstMySQLPolicy(ctx context.Context, database string, f initFlags) (*draft
 		options.URL = u.String()
 	}
 	if f.readPublic {
-		options.Read = func(t *draft.Table, texts []*draft.Column) (draft.Public, error) {
-			return readMySQLPublic(ctx, c, t, texts)
-		}
+		options.Read = publicReader{c.Ask, c.Quote, "char"}.in(ctx)
 	}
 	return draft.Write(schema, options)
 }
@@ -208,29 +205,4 @@ func enumLabels(data, full string) string {
 	}
 	_, labels, _ := strings.Cut(full, "(")
 	return strings.TrimSuffix(labels, ")")
-}
-
-// readMySQLPublic is readPublic.
-func readMySQLPublic(ctx context.Context, c *mysql.Catalog, t *draft.Table, texts []*draft.Column) (draft.Public, error) {
-	read, from := draft.Public{Values: map[string][]string{}}, c.Quote(t.Schema)+"."+c.Quote(t.Name)
-	rows, err := c.Ask(ctx, "SELECT count(*) FROM "+from)
-	if err != nil || len(rows) != 1 {
-		return read, err
-	}
-	if read.Rows, err = strconv.ParseInt(rows[0][0], 10, 64); err != nil {
-		return read, err
-	}
-	for _, column := range texts {
-		rows, err := c.Ask(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS char) FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d",
-			c.Quote(column.Name), from, fewTexts+1))
-		if err != nil {
-			return read, err
-		}
-		if len(rows) <= fewTexts {
-			for _, row := range rows {
-				read.Values[column.Name] = append(read.Values[column.Name], row[0])
-			}
-		}
-	}
-	return read, nil
 }

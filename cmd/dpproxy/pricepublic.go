@@ -15,11 +15,12 @@ import (
 // the first of them.
 type publicCopies struct {
 	pipeline.PublicRows
-	ctx   context.Context
-	of    *policy.Policy
-	log   *slog.Logger
-	from  backend.Backend
-	tried map[string]bool // by dataset and name: which were copied, or cannot be
+	ctx    context.Context
+	of     *policy.Policy
+	log    *slog.Logger
+	from   backend.Backend
+	copies *service.Copies // of from
+	tried  map[string]bool // by dataset and name: which were copied, or cannot be
 }
 
 // Rows returns a table's rows; see reuse.PublicRows.
@@ -41,7 +42,7 @@ func (p *publicCopies) copy(t *policy.Table) (err error) {
 	if err := p.open(); err != nil {
 		return err
 	}
-	rows, err := p.from.ReadPublic(p.ctx, t)
+	rows, err := p.copies.Read(p.ctx, t)
 	if err == nil {
 		p.Set(t, rows)
 	}
@@ -56,7 +57,7 @@ func (p *publicCopies) lists() *policy.Policy {
 	err := p.open()
 	if err == nil {
 		var read *policy.Policy
-		if read, err = service.ReadLists(p.ctx, p.from, p.of); err == nil {
+		if read, err = service.ReadLists(p.ctx, p.copies, p.of); err == nil {
 			p.of = read
 		}
 	}
@@ -69,7 +70,9 @@ func (p *publicCopies) lists() *policy.Policy {
 // open opens the database, once.
 func (p *publicCopies) open() (err error) {
 	if p.from == nil {
-		p.from, err = engines.Open(p.ctx, p.of, p.log)
+		if p.from, err = engines.Open(p.ctx, p.of, p.log); err == nil {
+			p.copies = service.NewCopies(p.from)
+		}
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package bind
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -218,16 +217,7 @@ func PublicCondition(t *policy.Table, text string) (func([]policy.Value) (bool, 
 		return nil, viewStatement.At(-1)
 	}
 	b := NewBinder(reuse.Context{Dataset: t.Dataset, Settings: plans.Settings{Zone: time.UTC}}, &semantics.Parameters{})
-	column := func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
-		for i, c := range t.Columns {
-			if c.Name == fields[len(fields)-1] && (len(fields) == 1 || len(fields) == 2 && fields[0] == t.Name) {
-				typ, typmod := c.Shown()
-				return semantics.ColumnExpr(i, typ, typmod, pos), nil
-			}
-		}
-		return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
-	}
-	translator := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: column, Place: "where"}
+	translator := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: tableRows(t, -1).Column, Place: "where"}
 	e, refusal := translator.Condition(sel.TargetList[0].GetResTarget().GetVal(), "where")
 	if refusal != nil {
 		return nil, refusal

@@ -241,13 +241,14 @@ func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refus
 		return keyOnly.At(pos, name, r.Table.Dataset.Unit.Name)
 	}
 	for _, t := range r.Table.Base() {
-		if c := t.Column(name); c != nil && c.Private && c.List != nil && r.inSight(t, fields) {
+		c := t.Column(name)
+		switch {
+		case c == nil || !r.inSight(t, fields):
+		case c.Private && c.List != nil:
 			return lookup.NotCopied.At(pos, c.List.Of.Name)
-		}
-		if c := t.Column(name); c != nil && c.Private && r.inSight(t, fields) {
+		case c.Private:
 			return noBounds.At(pos, name, t.Name)
-		}
-		if c := t.Column(name); c != nil && c.Open != nil && c.Reading == nil && r.inSight(t, fields) { // a FULL JOIN has no domain for it
+		case c.Open != nil && c.Reading == nil: // a FULL JOIN has no domain for it
 			return semantics.UnknownText(c, pos)
 		}
 	}

@@ -442,13 +442,18 @@ func (b *Box) names(column, e *Expr, named *[]refuse.NamedValue) bool {
 		return err == nil
 	}
 	c := b.Table.Columns[column.Cols[0]]
-	text, isText := v.(string)
-	if n, err := policy.ParseValue(c.Type, text); isText && c.Type.Integer() && err == nil { // campaign = '12'
-		v = n
+	text, ok := v.(string)
+	switch {
+	case !c.Type.Integer():
+		ok = ok && text != policy.OtherValue && !strings.ContainsRune(text, 0)
+	case ok: // campaign = '12'
+		v, err = policy.ParseValue(c.Type, text)
+		ok, text = err == nil, policy.FormatValue(c.Type, v)
+	default:
+		_, ok = v.(int64)
+		text = policy.FormatValue(c.Type, v)
 	}
-	if n, isWhole := v.(int64); isWhole && c.Type.Integer() {
-		text = policy.FormatValue(c.Type, n)
-	} else if !isText || c.Type.Integer() || text == policy.OtherValue || strings.ContainsRune(text, 0) {
+	if !ok {
 		return false
 	}
 	if _, known := c.Domain.Cell(v); !known {

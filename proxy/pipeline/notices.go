@@ -370,26 +370,35 @@ func sizeOf(v policy.Value) (size width, ok bool) {
 	if whole, ok := v.(int64); ok && whole != math.MinInt64 {
 		return width{rows: max(whole, -whole)}, true
 	}
-	n := new(big.Rat)
+	n, ok := numberOf(v)
+	if !ok {
+		return width{}, false
+	}
+	return width{off: n.Abs(n)}, true
+}
+
+// numberOf is a value as a number.
+func numberOf(v policy.Value) (n *big.Rat, ok bool) {
+	n = new(big.Rat)
 	switch v := v.(type) {
 	case int64:
 		n.SetInt64(v)
 	case float64:
 		if n.SetFloat64(v) == nil { // infinite, or no number
-			return width{}, false
+			return nil, false
 		}
 	case policy.Numeric:
 		if v.Coefficient == nil {
-			return width{}, false
+			return nil, false
 		}
 		n.SetInt(v.Coefficient)
 		if scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(v.Scale, 0))), nil); scale.Sign() > 0 {
 			n.Quo(n, new(big.Rat).SetInt(scale))
 		}
 	default:
-		return width{}, false
+		return nil, false
 	}
-	return width{off: n.Abs(n)}, true
+	return n, true
 }
 
 // toldNoise adds to the notice of an answer what its rows show: that it is mostly noise, or mostly of no value.

@@ -60,25 +60,3 @@ func sharesOf(rows [][]policy.Value, key, counted int) (null, all *big.Rat) {
 	}
 	return null, all
 }
-
-// numberOf is a value as a number.
-func numberOf(v policy.Value) (*big.Rat, bool) {
-	size, ok := sizeOf(v)
-	if !ok {
-		return nil, false
-	}
-	negative := false
-	switch v := v.(type) {
-	case int64:
-		negative = v < 0
-	case float64:
-		negative = v < 0
-	case policy.Numeric:
-		negative = v.Coefficient.Sign() < 0
-	}
-	n := new(big.Rat).Set(size.rat())
-	if negative {
-		n.Neg(n)
-	}
-	return n, true
-}

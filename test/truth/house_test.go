@@ -159,7 +159,7 @@ func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxU
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.backend.Close() })
-	if h.policy, err = service.ReadLists(ctx, h.backend, h.policy); err != nil {
+	if h.policy, err = service.ReadLists(ctx, service.NewCopies(h.backend), h.policy); err != nil {
 		t.Fatal(err)
 	}
 	h.inspect(ctx)

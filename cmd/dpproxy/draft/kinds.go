@@ -137,17 +137,6 @@ func fixed(c *Column, head string) bool {
 	return hashed && head != "name" && len(c.Labels) == 0
 }
 
-// number10 reads a small whole number; 0 for anything else.
-func number10(text string) (n int) {
-	for _, r := range text {
-		if r < '0' || r > '9' || n > 1<<30 {
-			return 0
-		}
-		n = n*10 + int(r-'0')
-	}
-	return n
-}
-
 // nameOfPerson reports whether a name's words are those of a person's: first_name, last_name, contact_name.
 func nameOfPerson(list []string) bool {
 	if len(list) < 2 || last(list) != "name" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Public tables: lists of codes, of which keys, what a code is called and categories of things are shown.
@@ -57,7 +59,8 @@ const longestLabel = 500
 // longest is how many characters a text may have as its type says; 0 where it does not.
 func longest(c *Column) int {
 	_, inner, _ := strings.Cut(c.Type, "(")
-	return number10(strings.TrimSuffix(inner, ")"))
+	n, _ := strconv.Atoi(strings.TrimSuffix(inner, ")"))
+	return n
 }
 
 // public writes a lookup table: its keys, and what looks like a code or what one is called.
@@ -68,8 +71,8 @@ func (d *drafter) public(p *part) {
 			"about a %s\n", plainText(all), plainText(t.called), d.unitName())
 	}
 	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n", quote(t.called), quote(t.Schema+"."+t.Name))
-	if n := d.read[t].Rows; n > publicRows {
-		fmt.Fprintf(&d.out, "        max_rows: %d   # it has %d\n", 2*n, n)
+	if n := d.read[t].Rows; n > policy.DefaultPublicRows {
+		fmt.Fprintf(&d.out, "        max_rows: %d   # it has %d\n", min(2*n, policy.MaxPublicRows), n)
 	}
 	d.out.WriteString("        columns:\n")
 	shown := false
@@ -152,9 +155,6 @@ func (d *drafter) saidOf(c *Column, t *Table) (column, value string) {
 	}
 	return column, value
 }
-
-// publicRows are as many rows as a public table may have without saying so.
-const publicRows = 100_000
 
 // shown lists the columns of a public table that are shown, and reports whether it has nothing else but totals, names
 // of rows and when they were made.

@@ -134,19 +134,15 @@ func (p *part) endsPublic(parts []*part) bool {
 // ancestor_concept_id, descendant_concept_id, min_levels). Nothing else in it may name a row, or say when something
 // happened.
 func (p *part) relates(parts []*part) bool {
-	list := p.table.references()
 	ends := map[*Table]int{}
-	for _, r := range list {
+	for _, r := range p.table.references() {
 		if parts[r.to.at].role == lookup {
 			ends[r.to]++
 		}
 	}
 	said := func(c *Column) bool {
-		if slices.ContainsFunc(list, func(r reference) bool { return r.column == c.Name }) {
-			return true
-		}
 		k := kindOf(c)
-		return k == measure || k == category || k == moment && listedWords.in(c.Name)
+		return p.table.refers(c.Name) || k == measure || k == category || k == moment && listedWords.in(c.Name)
 	}
 	twice := slices.ContainsFunc(slices.Collect(maps.Values(ends)), func(n int) bool { return n > 1 })
 	other := slices.ContainsFunc(p.table.Columns, func(c *Column) bool { return !said(c) })
