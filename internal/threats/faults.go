@@ -604,9 +604,15 @@ var Faults = []Fault{
 	{"tails of any number of trials are computed", "mechanisms/stattest/stattest.go", "case n <= maxExact:", "case n > 0:", "mechanisms/stattest.TestTailsOfManyTrials", false},
 	{
 		"keys of rows that a condition leaves out are values", "planner/lists.go",
-		"if ok && !seen[text] {",
-		"if (ok || !seen[text]) && !seen[text] {",
+		"ok, refusal = holds(row); !ok {",
+		"_, refusal = holds(row); ok {",
 		"cmd/dpproxy.TestCodes", false,
+	},
+	{
+		"what a row is called picks no rows", "cmd/dpproxy/draft/public.go",
+		`hidden != "" || titled(t, own) || int64(len(values)) > read.Rows/2 {`,
+		`hidden != "" {`,
+		"cmd/dpproxy/draft.TestConditions", false,
 	},
 	{
 		"a column is asked before its keys are read", "policy/lists.go",

@@ -117,3 +117,33 @@ func TestNeverPublic(t *testing.T) {
 		}
 	}
 }
+
+// TestConditions: a column's name picks rows of a list of codes by what classifies them, and never by what a row is
+// called, by a text that no other row has, or by one of several texts that say the same.
+func TestConditions(t *testing.T) {
+	for values, want := range map[string]string{
+		"kind: Colour, Size":    `where: "\"kind\" = 'Colour'"`,
+		"name: Colour, Size":    "",
+		"kind: Colour, colours": "",
+		"kind: Size, Weight":    "",
+	} {
+		column, list, _ := strings.Cut(values, ": ")
+		texts := strings.Split(list, ", ")
+		codes := &Table{Schema: "public", Name: "things", Primary: []string{"id"}, Unique: [][]string{{"id"}},
+			Columns: []*Column{{Name: "id", Type: "integer"}, {Name: "name", Type: "text"}, {Name: "kind", Type: "text"}}}
+		from := people("customers")
+		from.Columns = append(from.Columns, &Column{Name: "colour_thing_id", Type: "integer"})
+		from.Foreign = []Foreign{{Columns: []string{"colour_thing_id"}, To: codes, Keys: []string{"id"}}}
+		for rows, drafted := range map[int64]string{20: want, 2: ""} {
+			made, err := Write(&Schema{Tables: []*Table{from, codes}}, Options{Dataset: "d", Unit: "customers.id",
+				Read: func(*Table, []*Column) (Public, error) {
+					return Public{Rows: rows, Values: map[string][]string{column: texts}}, nil
+				}})
+			_, rule, found := strings.Cut(made.Text, "keys_of: things.id")
+			rule, _, _ = strings.Cut(strings.TrimPrefix(rule, ", "), "}")
+			if err != nil || !found || rule != drafted {
+				t.Errorf("%s of %d rows: %v: %q, want %q\n%s", values, rows, err, rule, drafted, made.Text)
+			}
+		}
+	}
+}

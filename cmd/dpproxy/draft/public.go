@@ -139,16 +139,22 @@ func (d *drafter) readPublic() (err error) {
 	return nil
 }
 
-// saidOf finds the text in a column of a public table that is a part of another column's name, the longest of all.
+// saidOf finds the text in a column of a public table that is a part of another column's name, the longest of all, if
+// the column classifies rows, as what rows are called does not, and no other text is as long.
 func (d *drafter) saidOf(c *Column, t *Table) (column, value string) {
-	name, most := " "+strings.Join(words(c.Name), " ")+" ", 0
+	name, most, read := " "+strings.Join(words(c.Name), " ")+" ", 0, d.read[t]
 	for _, own := range t.Columns {
-		if d.publicColumn(t, own).hidden != "" {
+		values := read.Values[own.Name]
+		if d.publicColumn(t, own).hidden != "" || titled(t, own) || int64(len(values)) > read.Rows/2 {
 			continue
 		}
-		for _, v := range d.read[t].Values[own.Name] {
+		for _, v := range values {
 			said := strings.Join(words(v), " ")
-			if len(said) > most && strings.Contains(name, " "+said+" ") && !strings.ContainsFunc(v, unprintable) {
+			switch {
+			case !strings.Contains(name, " "+said+" ") || strings.ContainsFunc(v, unprintable) || len(said) < most:
+			case len(said) == most:
+				column, value = "", ""
+			default:
 				column, value, most = own.Name, v, len(said)
 			}
 		}
