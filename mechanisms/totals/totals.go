@@ -1,0 +1,184 @@
+// Package totals bounds what a unit adds to a count or a sum in all, by a clamp that nobody has to guess
+// (docs/adr/0230). Each unit's total is split between the two steps of a public ladder around it; the cells of the
+// steps are released once, with noise; the clamp is chosen from what was released. For steps of 1, 3, 9 and 27 units
+// with totals of 2, 2, 3 and 12 fill the cells of
+//
+//	1: ½ + ½    3: ½ + ½ + 1    9: 5/6    27: 1/6
+//
+// of which 1·1 + 3·2 + 9·5/6 + 27·1/6 = 19 is the sum, and 1·1 + 3·2 + 3·(5/6 + 1/6) = 10 the sum of totals that are
+// clamped to 3. The package knows the ladder and how noisy cells are read; who splits totals is package rewrite, who
+// adds noise package mechanisms.
+//
+// Claim. For every J the clamped sum Σ min(n, τ_J) over units is Σ_j min(τ_j, τ_J)·c_j of the cells c, so that any clamp
+// may be read from one release; and a unit's shares come to 1, or to less below the first step. Proof. With n between
+// τ_i and τ_{i+1}, n = (1−λ)·τ_i + λ·τ_{i+1}, the shares are 1−λ and λ. For J > i both steps count as they are: n. For
+// J ≤ i both count as τ_J. τ_0 = 0, and its cell is worth nothing and is not released. ∎
+//
+// Sensitivity: shares are whole numbers of Parts (Shares), so that a unit moves the cells of a release by at most Parts
+// in L1, and no more in L2: what one row of a sum from 0 to Parts moves.
+//
+// Sources. Clamps and sums from the same cells: Dong, Luo, Fang and Yi, Instance-optimal clipping for summation problems
+// in the shuffle model (CCS 2024), whose cells hold whole units. Linear shares, and reading the clamp afterwards, are
+// this project's.
+package totals
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+)
+
+// Parts is how many parts a unit has. A unit's shares are rounded down to them: of 2^20 units they lose a thousandth of
+// one.
+const Parts = 1 << 30
+
+// MaxTop is the largest total that a ladder may reach to.
+const MaxTop = 1 << 58
+
+// factor is from step to step. Coarse steps have few empty cells, each with noise, and shares make up for them.
+const factor = 3
+
+// Ladder are the steps, ascending, above 0.
+type Ladder []int64
+
+// To returns the ladder of which the last step is top, a whole number from 1 to MaxTop.
+func To(top int64) Ladder {
+	var down []int64
+	for step := top; ; step = (step + factor - 1) / factor {
+		if down = append(down, step); step == 1 {
+			break
+		}
+	}
+	l := make(Ladder, len(down))
+	for i, step := range down {
+		l[len(down)-1-i] = step
+	}
+	return l
+}
+
+// Interval is where totals lie from a step on, to below the next: its length is at most Wide<<Shift, so that a place in
+// it, in so many halvings, is a whole number of 32 bits.
+type Interval struct {
+	From  int64 // 0, or a step
+	Shift int
+	Wide  int64 // 0 means the last, which totals beyond it are cut at the beginning of
+}
+
+// Intervals are those of a ladder, one more than it has steps.
+func (l Ladder) Intervals() []Interval {
+	list := make([]Interval, len(l)+1)
+	for i, step := range l {
+		length := step - list[i].From
+		list[i].Shift = max(0, bits.Len64(uint64(length))-32)
+		unit := int64(1) << list[i].Shift
+		list[i].Wide = (length + unit - 1) >> list[i].Shift
+		list[i+1].From = step
+	}
+	return list
+}
+
+// Shares splits parts, at most Parts, of a unit with a total of n ≥ 0: at is of the cell of step number below−1, above
+// of the next one. Where below is 0, at is nothing's.
+//
+// Claim: at and above are whole numbers from 0 on and come to parts. Proof: the place (n − From) >> Shift is at most
+// Wide, as n − From is at most the length of the interval; so above is from 0 to parts, and at is the rest. No number on
+// the way is beyond 2^62: parts is at most 2^30, and the place at most 2^32.
+func (l Ladder) Shares(n, parts int64) (below int, at, above int64) {
+	list := l.Intervals()
+	for below < len(l) && n >= l[below] {
+		below++
+	}
+	i := list[below]
+	if i.Wide == 0 {
+		return below, parts, 0
+	}
+	above = parts * ((n - i.From) >> i.Shift) / i.Wide
+	return below, parts - above, above
+}
+
+// Law is the noise of a cell, in parts: the scale of the Laplace, or the deviation of the Gaussian.
+type Law struct {
+	Kind  noise.Kind
+	Scale float64
+}
+
+// rule is by which a step is kept: where its cell, in units of the noise, is above steady + apart·gap, for gap steps
+// that were left out below it; the first where it is above first; and what a clamped sum is added of the last step, in
+// units of the noise, for what is beyond it. Constants are of a search over drawn shapes (docs/adr/0230).
+type rule struct{ steady, apart, first, beyond float64 }
+
+// missed is the probability that some empty cell is taken for the first.
+const missed = 0.02
+
+// ruleFor is the rule for cells of which each is so many noises, in units of their common deviation, or of the Laplace's
+// scale where there is one.
+func ruleFor(steps, noises int, kind noise.Kind) rule {
+	if noises == 1 && kind == noise.Laplace {
+		return rule{2.5, 2, math.Log(float64(steps) / (2 * missed)), .5}
+	}
+	first := math.Sqrt2 * math.Erfinv(1-2*missed/float64(steps))
+	if kind == noise.Laplace { // whose tails are longer, of few
+		first *= 1 + .9/float64(noises)
+	}
+	return rule{1.9, 1, first, .25}
+}
+
+// Kept is how much of a ladder is read.
+type Kept struct {
+	Steps int     // 0: so few units show that nothing is read
+	Add   float64 // to the sum of a single row, for what is beyond the last of them
+}
+
+// Keep chooses the clamp that all rows are read with, of cells by row and step, each the sum of so many noisy ones. It
+// depends on nothing but what was released. Of one row it climbs as the rule says. Of several it climbs by the cells of
+// all together, and takes of these steps the one with the least of what is beyond it, in a row's mean, and of the error
+// of its noise.
+func (l Ladder) Keep(cells [][]int64, each int, law Law) Kept {
+	noises := each * len(cells)
+	r, unit := ruleFor(len(l), noises, law.Kind), law.Scale
+	if noises > 1 {
+		if unit *= math.Sqrt(float64(noises)); law.Kind == noise.Laplace {
+			unit *= math.Sqrt2
+		}
+	}
+	together := make([]float64, len(l))
+	for _, row := range cells {
+		for j, c := range row {
+			together[j] += float64(c)
+		}
+	}
+	top := 0
+	for j, c := range together {
+		above := r.first
+		if top > 0 {
+			above = r.steady + r.apart*float64(j-top)
+		}
+		if c/unit > above {
+			top = j + 1
+		}
+	}
+	if top == 0 || len(cells) > 1 {
+		return Kept{Steps: l.least(together, top, len(cells), law)}
+	}
+	if each > 1 { // of both signs: what is beyond on one side is on the other too
+		return Kept{Steps: top}
+	}
+	return Kept{top, r.beyond * float64(l[top-1]) * law.Scale / Parts}
+}
+
+// least is the step up to top with the least expected error of a row.
+func (l Ladder) least(together []float64, top, rows int, law Law) int {
+	best, beyond, error := top, 0., math.Inf(1)
+	size := 1.06 * law.Scale
+	if law.Kind == noise.Gaussian {
+		size *= math.Sqrt(2 / math.Pi)
+	}
+	for j := top; j > 0; j-- {
+		if own := beyond/float64(rows) + float64(l[j-1])*size; own < error {
+			best, error = j, own
+		}
+		beyond += max(together[j-1], 0) * float64(l[j-1])
+	}
+	return best
+}

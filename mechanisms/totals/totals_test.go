@@ -1,0 +1,189 @@
+package totals
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+)
+
+// TestLadders: steps go up by threes and less to the top, and intervals cover all totals.
+func TestLadders(t *testing.T) {
+	for _, top := range []int64{1, 2, 3, 4, 27, 28, 1000, 1 << 40, MaxTop} {
+		l := To(top)
+		if l[0] != 1 || l[len(l)-1] != top {
+			t.Fatalf("to %d: %v", top, l)
+		}
+		for i := 1; i < len(l); i++ {
+			if l[i] <= l[i-1] || l[i] > factor*l[i-1] {
+				t.Errorf("to %d: %d after %d", top, l[i], l[i-1])
+			}
+		}
+		for i, in := range l.Intervals() {
+			if i < len(l) && (in.Wide < 1 || in.Wide > 1<<32 || in.Wide<<in.Shift < l[i]-in.From) {
+				t.Errorf("to %d: interval %d is %+v", top, i, in)
+			}
+		}
+	}
+}
+
+// TestShares: of any total, on a step or beside one, shares are from 0 to the parts and come to them, and steps times
+// shares come to the total, cut at the top. Seed 1.
+func TestShares(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 0))
+	for range 20000 {
+		l := To(1 + rnd.Int64N(1<<rnd.IntN(58)))
+		top := l[len(l)-1]
+		n := rnd.Int64N(top + 1)
+		if rnd.IntN(2) == 0 {
+			n = max(0, l[rnd.IntN(len(l))]+rnd.Int64N(3)-1)
+		}
+		if rnd.IntN(20) == 0 {
+			n = math.MaxInt64
+		}
+		parts := 1 + rnd.Int64N(Parts)
+		below, at, above := l.Shares(n, parts)
+		if at < 0 || above < 0 || at+above != parts || below == len(l) && above != 0 {
+			t.Fatalf("%d of %v: %d, %d, %d of %d parts", n, l, below, at, above, parts)
+		}
+		total := 0.
+		if below > 0 {
+			total += float64(l[below-1]) * float64(at)
+		}
+		if below < len(l) {
+			total += float64(l[below]) * float64(above)
+		}
+		want := float64(min(n, top)) * float64(parts)
+		if off := math.Abs(total - want); off > 2*float64(l[min(below, len(l)-1)])+want*1e-9 {
+			t.Errorf("%d of %v: %g, not %g", n, l, total/float64(parts), want/float64(parts))
+		}
+	}
+}
+
+// TestReadings: over shapes that the constants were not searched for, bounds of a thousand and a million times what
+// units add, and both laws, the error is within a small factor of the best clamp's, which only who sees the rows can
+// set, and what is kept lies within its half-width. Seed 7; 200 draws a point; medians of twelve points and more: they
+// do not move by a fifth between seeds.
+func TestReadings(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 0))
+	for _, law := range []noise.Kind{noise.Laplace, noise.Gaussian} {
+		for _, units := range []int{100, 1000, 30000} {
+			var ratios []float64
+			within, all := 0, 0
+			for _, shape := range shapes {
+				for _, top := range []int64{1 << 20, 1 << 30} {
+					x := make([]int64, units)
+					for i := range x {
+						x[i] = min(top, max(1, int64(1000*shape(rnd))))
+					}
+					best := bestClamp(x, law, rnd)
+					var errors []float64
+					l, sum := To(top), 0.
+					cells := l.cells(x)
+					for _, n := range x {
+						sum += float64(n)
+					}
+					for range 200 {
+						noisy := make([]int64, len(cells))
+						for j, c := range cells {
+							noisy[j] = c + int64(Parts*drawn(law, rnd))
+						}
+						k := l.Keep([][]int64{noisy}, 1, Law{law, Parts})
+						value, kept := k.Add, 0.
+						for j := range k.Steps {
+							value += float64(l[j]) * float64(noisy[j]) / Parts
+							kept += float64(l[j]) * float64(cells[j]) / Parts
+						}
+						errors = append(errors, math.Abs(value-sum))
+						if all++; k.Steps > 0 && math.Abs(value-k.Add-kept) <= widths[law]*float64(l[k.Steps-1]) {
+							within++
+						}
+					}
+					slices.Sort(errors)
+					ratios = append(ratios, errors[100]/best)
+				}
+			}
+			slices.Sort(ratios)
+			median, worst := ratios[len(ratios)/2], ratios[len(ratios)-1]
+			covered := float64(within) / float64(all)
+			t.Logf("%v, %d units: %.2f × the best clamp in the median, %.1f at worst; %.1f %% within", law, units, median, worst, 100*covered)
+			if median > 2.5 || covered < .93 {
+				t.Errorf("%v, %d units: %.2f × the best clamp, %.1f %% within", law, units, median, 100*covered)
+			}
+		}
+	}
+}
+
+// widths are half-widths of what is kept, in units of the last step's noise.
+var widths = map[noise.Kind]float64{noise.Laplace: 4.2, noise.Gaussian: 2.3}
+
+var shapes = []func(*rand.Rand) float64{
+	func(r *rand.Rand) float64 { return math.Pow(1-r.Float64(), -1/1.6) },
+	func(r *rand.Rand) float64 { return math.Ceil(math.Log(1-r.Float64())/math.Log(.8)) / 5 },
+	func(*rand.Rand) float64 { return 1 },
+	func(r *rand.Rand) float64 { return r.ExpFloat64() * r.ExpFloat64() },
+	func(r *rand.Rand) float64 {
+		if r.Float64() < .003 {
+			return 1000 * math.Exp(r.NormFloat64()/2)
+		}
+		return math.Exp(r.NormFloat64() / 2)
+	},
+	func(r *rand.Rand) float64 {
+		sum := 0.
+		for range 1 + r.IntN(1+int(6*r.ExpFloat64())) {
+			sum += math.Exp(r.NormFloat64())
+		}
+		return sum
+	},
+}
+
+func (l Ladder) cells(x []int64) []int64 {
+	cells := make([]int64, len(l))
+	for _, n := range x {
+		below, at, above := l.Shares(n, Parts)
+		if below > 0 {
+			cells[below-1] += at
+		}
+		if below < len(l) {
+			cells[below] += above
+		}
+	}
+	return cells
+}
+
+func drawn(law noise.Kind, r *rand.Rand) float64 {
+	if law == noise.Gaussian {
+		return r.NormFloat64()
+	}
+	return r.ExpFloat64() - r.ExpFloat64()
+}
+
+// bestClamp is the least median error of a fixed clamp at ε 1.
+func bestClamp(x []int64, law noise.Kind, r *rand.Rand) float64 {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	noises := make([]float64, 801)
+	for i := range noises {
+		noises[i] = drawn(law, r)
+	}
+	best, sum := math.Inf(1), 0.
+	for _, n := range x {
+		sum += float64(n)
+	}
+	below := 0.
+	errors := make([]float64, len(noises))
+	for i, n := range x {
+		if below += float64(n); i%max(1, len(x)/300) != 0 && i < len(x)-300 {
+			continue
+		}
+		lost := sum - below - float64(n)*float64(len(x)-i-1)
+		for k, z := range noises {
+			errors[k] = math.Abs(float64(n)*z - lost)
+		}
+		slices.Sort(errors)
+		best = min(best, errors[len(errors)/2])
+	}
+	return best
+}

@@ -1,0 +1,100 @@
+package derived
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Laddered are the totals of units, split between the steps of a ladder (package totals). For
+//
+//	SELECT city, sum(amount) FROM orders WHERE paid GROUP BY city
+//
+// a customer whose paid orders come to 400 in Kyiv and 100 in Lviv, 500 in all, has for steps of 243 and 729 a row for
+// each of the two cities and steps, of shares in 2^30ths: Kyiv and 243 has 4/5 · (729 − 500)/486, and so on. What the
+// shares of a city and a step add up to over all customers, times the steps, adds up to the sum of amounts.
+//
+// Its rows are of all of a unit's rows, however many: no bound of rows is asked of From, or of what From is made of.
+// Neighbours and claim: the shares of a unit are not below 0 and come to at most totals.Parts, so that a sum of them is
+// moved as by one row of up to totals.Parts (MaxRowsPerUnit is 1). Nothing but that one sum may be asked of the table,
+// which rewrite checks. Proof: at laddered in package rewrite, which writes the shares.
+type Laddered struct {
+	From  *policy.Table
+	Where predicate.Pred // on From's columns: the rows that are added up
+	Keys  []UnitKey      // a unit's rows are added up for each combination of these
+	Value RowValue       // what is added up of a row; nil means rows are counted
+	Steps totals.Ladder
+	Signs bool // a total may be below 0: the cells of these come behind the others
+}
+
+// RowValue is a whole number of each row, by what it means.
+type RowValue interface{ Meaning() []byte }
+
+func (l *Laddered) Inputs() []*policy.Table { return []*policy.Table{l.From} }
+
+// Meaning: see Paired.
+func (l *Laddered) Meaning(f policy.Fingerprints) []byte {
+	b := predicate.Encode(encodeInputs([]byte("laddered"), l, f), l.Where)
+	b = binary.AppendUvarint(b, uint64(len(l.Keys)))
+	for _, k := range l.Keys {
+		b = encodeRuns(predicate.EncodeText(b, k.Column.Name), k.First)
+	}
+	if l.Value != nil {
+		b = append(append(b, 'v'), l.Value.Meaning()...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(l.Steps)))
+	for _, step := range l.Steps {
+		b = binary.AppendVarint(b, step)
+	}
+	if l.Signs {
+		b = append(b, 's')
+	}
+	return b
+}
+
+// NewLaddered makes the table of a Laddered: its keys, the number of the step, from 0 on, and the share.
+func NewLaddered(l *Laddered) *policy.Table {
+	t := newDerived(l, 1)
+	t.Name = l.From.Name
+	for _, k := range l.Keys {
+		addColumn(t, k.Column, l.From, k.Column.Domain)
+	}
+	cells := int64(len(l.Steps))
+	if l.Signs {
+		cells *= 2
+	}
+	for _, c := range []struct {
+		name string
+		most int64
+	}{{"step of " + l.Measured(), cells - 1}, {"share", totals.Parts}} {
+		t.Columns = append(t.Columns, &policy.Column{Name: c.name, Type: policy.Int8, Typmod: -1, Table: t,
+			Nulls: policy.NullExclude, Outside: policy.OutsideExclude,
+			Domain: steppedDomain(policy.Int8, -1, 0, c.most, policy.NullExclude)})
+	}
+	return t
+}
+
+// Measured names what is added up, for people.
+func (l *Laddered) Measured() string {
+	if l.Value == nil {
+		return "rows"
+	}
+	return "sums"
+}
+
+// CanLadder reports whether the rows of a table can be added up unit by unit whatever bounds there are of them: each is
+// a row of the policy's tables, or of several that are joined along the unit, and none names no unit.
+func CanLadder(t *policy.Table) bool {
+	switch t.Derived.(type) {
+	case nil:
+		return !t.Dataset.Unit.Row && !t.NullEach && t.Appends == nil
+	case *Computed, *Tabulated, *Tested, *Matched:
+		return CanLadder(t.Derived.Inputs()[0])
+	case *Paired:
+		return !slices.ContainsFunc(t.Derived.Inputs(), func(in *policy.Table) bool { return !CanLadder(in) })
+	}
+	return false
+}
