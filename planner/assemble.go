@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
@@ -88,6 +89,10 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 		if w.Reading == nil {
 			run.Measure = measure
 			run.Selected = &plans.SelectedValue{Kind: mechanisms.Largest, Top: a.Counted().First, At: slices.Clone(order), Rank: p.Measures[measure].Spec.RankError(p.Confidence)}
+			continue
+		}
+		if a.Ladder != nil {
+			p.climbed(run, a, w, order, spots, measure)
 			continue
 		}
 		if w.Reading.Mix != nil {
@@ -172,13 +177,15 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 	for i, linear := range from.Linear {
 		if i < len(p.Columns) && from.Counts[i] < 0 && p.Columns[i].Noisy {
 			p.Columns[i].Off = p.offBy(leaf, linear)
+			p.Columns[i].Climbs = linear != nil && slices.ContainsFunc(linear.Counts, func(w outerquery.WeighedCount) bool { return leaf.Counts[w.Column].Climbs() })
 		}
 	}
 	for i, source := range from.Counts {
 		if source < 0 || i >= len(p.Columns) {
 			continue
 		}
-		if p.Columns[i].Source = &leaf.Counts[source]; leaf.Counts[source].Type != 0 {
+		if p.Columns[i].Source = &leaf.Counts[source]; leaf.Counts[source].Type != 0 || leaf.Counts[source].Climbs() {
+			p.Columns[i].Climbs = leaf.Counts[source].Type == 0
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
@@ -320,4 +327,33 @@ func (p assembly) mixedRow(w *choose.Path, counter int, cells []int) []plans.Ter
 		}
 	}
 	return row
+}
+
+// climbed reads a run of units' totals: of each row a term for each step of the ladder, and each sign, whose weight is
+// the step.
+func (p assembly) climbed(run *plans.Run, a *choose.Request, w *choose.Path, order []int, spots map[int][]int, measure int) {
+	run.Measure, run.Mix = measure, make([][]plans.Term, len(order))
+	if !a.Ladder.Fixed {
+		run.Ladder = a.Ladder
+	}
+	for r, row := range order {
+		spans := make([][][]mechanisms.Span, 2*len(a.Ladder.Steps))
+		for _, cell := range a.CellsOf(a.Projections[0], row, spots) {
+			step, negative := a.StepOf(cell)
+			if step *= 2; negative {
+				step++
+			}
+			spans[step] = append(spans[step], w.Reading.Spans[0][cell])
+		}
+		for i, list := range spans {
+			if len(list) == 0 {
+				continue
+			}
+			t := plans.Term{Measure: measure, Counter: w.Reading.Counters[0], Spans: plans.JoinSpans(list), Num: a.Ladder.Steps[i/2], Den: totals.Parts}
+			if i%2 == 1 {
+				t.Num = -t.Num
+			}
+			run.Mix[r] = append(run.Mix[r], t)
+		}
+	}
 }

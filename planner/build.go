@@ -275,7 +275,7 @@ func squaredError(p *plans.Plan, run *plans.Run) float64 {
 	switch {
 	case run.Selected != nil:
 		return run.Selected.Rank * run.Selected.Rank
-	case run.Measure < 0 || run.Threshold != nil:
+	case run.Measure < 0 || run.Threshold != nil || run.Ladder != nil:
 		return 0
 	case run.Mix != nil:
 		return p.WidestError(run, p.Confidence).Variance

@@ -46,7 +46,7 @@ const maxRowsMixed = 1 << 14
 func (p assembly) runOff(leaf *plans.Leaf, terms []outerquery.WeighedCount, r int, unit *big.Rat) (width int64, known bool) {
 	first := &leaf.Counts[terms[0].Column].Runs[r]
 	if len(terms) == 1 {
-		if first.Selected != nil || first.Threshold != nil {
+		if first.Selected != nil || first.Threshold != nil || first.Ladder != nil {
 			return 0, false
 		}
 		return p.RunError(first).HalfWidth, true

@@ -23,6 +23,8 @@ func (w *writer) derived() string {
 		return w.marked(d)
 	case *derived.PerUnit:
 		return w.perUnit(d)
+	case *derived.Laddered:
+		return w.laddered(d)
 	case *derived.Matched:
 		return w.matched(d)
 	case *derived.Computed:

@@ -41,6 +41,9 @@ func checkMeasure(m *plans.Measure) error {
 			return errors.New("rewrite: a derived table over rows that are units")
 		}
 	}
+	if !checkLaddered(m) {
+		return errors.New("rewrite: another question to a ladder than its shares")
+	}
 	if m.Sums != nil && len(m.Sums) != len(m.Counters) {
 		return errors.New("rewrite: sums of another number than the counters")
 	}
@@ -380,7 +383,8 @@ type composed struct {
 	window  *plans.Window // rows outside of which the caller leaves out
 	err     error
 
-	numberings int // of rows, that have been written
+	numberings int  // of rows, that have been written
+	allRows    bool // rows are read whatever bounds the policy has: a ladder's
 }
 
 // writer is one of the query for a table.

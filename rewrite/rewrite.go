@@ -186,6 +186,9 @@ func ranked(t *policy.Table) (list []*policy.Table) {
 		}
 		return list
 	}
+	if derived.IsLaddered(t) { // which reads rows of any rank
+		return nil
+	}
 	for _, in := range t.Derived.Inputs() {
 		for _, r := range ranked(in) {
 			if !slices.Contains(list, r) {

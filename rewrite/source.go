@@ -36,6 +36,8 @@ func (w *writer) source() (from string, bound []string) {
 	switch {
 	case w.table.Derived != nil:
 		return w.derived(), nil
+	case w.allRows:
+		return w.base(false, 0), nil
 	case w.dialect.Ready && !w.table.Dataset.Unit.Row && len(w.enforced()) == 0:
 		return w.base(false, w.table.MaxRowsPerUnit), nil
 	case w.table.Dataset.Unit.Row || w.settled(w.table) && len(w.enforced()) == 0:
@@ -193,7 +195,7 @@ func (w *columns) known(unit string) []string {
 	if !slices.Contains(w.proven, w.table) && !w.table.NullEach && (w.table.RowRank == "" || w.ranks == ranksAny) {
 		list = []string{unit + " IS NOT NULL"}
 	}
-	if rank := w.table.RowRank; rank != "" {
+	if rank := w.table.RowRank; rank != "" && !w.allRows {
 		rank = "t." + w.name(rank)
 		if w.ranks == ranksAny {
 			list = append(list, w.operate(rank, ">=", w.whole(1)))

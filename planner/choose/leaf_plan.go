@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -32,8 +33,9 @@ type Request struct {
 	set         linear.Set
 	Reads       []int // the leaf plan's sets whose rows its cells add up to
 	Projections []Projection
-	weight      float64 // of its error at the whole cost: the sum over what it fills
-	each        []int   // its cells, of which CellsOf hands out one
+	weight      float64       // of its error at the whole cost: the sum over what it fills
+	each        []int         // its cells, of which CellsOf hands out one
+	Ladder      *plans.Ladder // its last key is a step, whose cells hold shares of units' totals; nil means counts and sums
 }
 
 // Projection is one counter of the leaf plan as a request counts it: in all rows, or where a condition holds.
@@ -338,24 +340,8 @@ func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []in
 	if key := q.Counters[counters[0]].Units.Key; key != nil {
 		u.JoinKeys, u.Present, sub.PerGroup = []*policy.Column{q.Table.Keys[key.At]}, true, 0
 	}
-	byColumn := map[int]int{} // the derived column of each column
-	for _, k := range keys {
-		e := q.Keys[k]
-		if len(e.Cols) > 1 {
-			return nil, distinctKeys.At(e.Pos, q.Table.Dataset.Unit.Name)
-		}
-		if len(e.Cols) == 1 {
-			if _, known := byColumn[e.Cols[0]]; !known {
-				byColumn[e.Cols[0]] = len(u.Keys)
-				key, refusal := v.unitKey(q, keys, e.Cols[0])
-				if refusal != nil {
-					return nil, refusal
-				}
-				u.Keys = append(u.Keys, key)
-			}
-			e = e.Moved(byColumn[e.Cols[0]])
-		}
-		sub.Keys = append(sub.Keys, e)
+	if u.Keys, refusal = v.unitKeys(q, keys, &sub.Keys); refusal != nil {
+		return nil, refusal
 	}
 	for _, c := range counters {
 		where, refusal := v.some(q, u, q.Counters[c].Where)
@@ -389,6 +375,31 @@ func (v *LeafPlanner) better(q *linear.Question) (*Request, *refuse.Refusal) {
 		return split, nil
 	}
 	return a, nil
+}
+
+// unitKeys are what a unit's rows are grouped by for some keys of a question, each over one column at most; the keys
+// over the grouped rows are added to moved.
+func (v *LeafPlanner) unitKeys(q *linear.Question, keys linear.Set, moved *[]*semantics.Expr) (list []derived.UnitKey, _ *refuse.Refusal) {
+	byColumn := map[int]int{} // the derived column of each column
+	for _, k := range keys {
+		e := q.Keys[k]
+		if len(e.Cols) > 1 {
+			return nil, distinctKeys.At(e.Pos, q.Table.Dataset.Unit.Name)
+		}
+		if len(e.Cols) == 1 {
+			if _, known := byColumn[e.Cols[0]]; !known {
+				byColumn[e.Cols[0]] = len(list)
+				key, refusal := v.unitKey(q, keys, e.Cols[0])
+				if refusal != nil {
+					return nil, refusal
+				}
+				list = append(list, key)
+			}
+			e = e.Moved(byColumn[e.Cols[0]])
+		}
+		*moved = append(*moved, e)
+	}
+	return list, nil
 }
 
 // unitKey puts the cells of a column into classes on which all keys over it are the same.

@@ -85,6 +85,20 @@ func (l *Laddered) Measured() string {
 	return "sums"
 }
 
+// ClampText says which clamp is read where there is but one.
+func (l *Laddered) ClampText() string {
+	if len(l.Steps) > 1 {
+		return ""
+	}
+	return " by dp.contribution"
+}
+
+// IsLaddered reports whether the rows of a table are shares.
+func IsLaddered(t *policy.Table) bool {
+	_, is := t.Derived.(*Laddered)
+	return is
+}
+
 // CanLadder reports whether the rows of a table can be added up unit by unit whatever bounds there are of them: each is
 // a row of the policy's tables, or of several that are joined along the unit, and none names no unit.
 func CanLadder(t *policy.Table) bool {

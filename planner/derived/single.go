@@ -265,7 +265,7 @@ func distinctUniques(list []Unique) (out []Unique) {
 // UniquesOf lists what the bounds of a table's rows rely on, each once.
 func UniquesOf(t *policy.Table) []Unique {
 	var list []Unique
-	if t.Derived != nil {
+	if t.Derived != nil && !IsLaddered(t) { // whose shares no bound of rows is needed for
 		for _, in := range t.Derived.Inputs() {
 			list = append(list, UniquesOf(in)...)
 		}

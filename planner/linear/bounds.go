@@ -56,6 +56,10 @@ func noteExcluded(t *policy.Table, notes *semantics.Notes) {
 // noteRowsOfUnits notes how many rows of each unit are counted.
 func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 	unit := s.Table.Dataset.Unit
+	if l, is := s.Table.Derived.(*derived.Laddered); is {
+		notes.Add("rows of a " + unit.Name + " are counted however many there are; what one adds in all is clamped" + l.ClampText())
+		return
+	}
 	groups := s.Table.BoundsGroups(s.Cells)
 	below, leftOut, own := boundedIn(s.Table), false, s.Table
 	for from := derived.Widened(own); from != nil; from = derived.Widened(own) { // whose rows are these

@@ -189,7 +189,7 @@ func WorstRow(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechani
 // RunError is the largest expected error over the rows of a run; none where nothing is counted, or a value is chosen.
 func (p *Plan) RunError(run *Run) (e mechanisms.Error) {
 	switch {
-	case run.Measure < 0 || run.Selected != nil:
+	case run.Measure < 0 || run.Selected != nil || run.Ladder != nil:
 		return e
 	case run.Mix != nil:
 		e = p.WidestError(run, p.Confidence)

@@ -100,6 +100,9 @@ type Sum struct {
 	Values int // above 0: different values of so many are counted or added up once each, see mechanisms.Sum
 }
 
+// Meaning is EncodeSum.
+func (s *Sum) Meaning() []byte { return EncodeSum(nil, s) }
+
 // IsNumberOfValues tells a counter of different values from one that adds them up.
 func (s *Sum) IsNumberOfValues() bool {
 	return s.Values > 0 && s.Bound == mechanisms.Bound{Low: 0, High: 1}

@@ -86,6 +86,7 @@ type OutColumn struct {
 	Off    *big.Rat          // the largest half-width over rows where the column is a linear function of counts and sums
 	Source *CountColumn      // the leaf's column that it is, as it is; nil means computed
 	Number pgcatalog.Number  // what catalogs know it by, where it is a table's
+	Climbs bool              // its error is known once it is released: it is made of units' totals
 	Noisy  bool              // the column depends on released counts, not on keys and constants alone
 	Bound  Bound             // whether it is shown itself
 }
@@ -250,6 +251,7 @@ type Run struct {
 	Threshold *ThresholdQuestion  // a yes or no is asked instead
 	Mix       [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Selected  *SelectedValue      // the rows are read so instead
+	Ladder    *Ladder             // of Mix: its terms are those of the ladder's steps, of which some are read; nil means all are
 	Most      int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -25,10 +26,17 @@ type Settings struct {
 	Release      bool // dp.release: releases go before counts that are more exact, hers too
 	Probes       Probes
 	OffGrid      OffGrid
+	Contribution Contribution
 	SearchPath   []string // nil: public
 	Zone         *time.Location
 	Form         scalar.Form
 	Literals     *scalar.Literals // how the literals of a statement that was prepared are read; nil means by Zone and Form
+}
+
+// Contribution says what bounds a unit in counts and sums: dp.contribution. The zero value means the policy's rows.
+type Contribution struct {
+	Ladder bool     // its total, by a clamp that is chosen from what is released
+	Most   *big.Rat // its total is clamped to that; nil means it is not
 }
 
 // Probes says what a SELECT of private rows that looks at a table is answered with: dp.probes.

@@ -434,6 +434,9 @@ func mixTexts(plan *plans.Plan, leaf *plans.Leaf) (lines []string) {
 				continue
 			}
 			text := c.Name + " = " + plan.MixText(run.Mix[0])
+			if run.Ladder != nil {
+				text = c.Name + " = the steps of a ladder times their cells, up to a clamp"
+			}
 			if n := len(run.Mix); n > 1 {
 				text += " in the first row, and likewise in the others"
 			}

@@ -136,6 +136,8 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
 		if off, ok := widthOf(c); ok {
 			column.Error = fmt.Sprintf("±%s a value, noise alone", off)
+		} else if c.Climbs {
+			column.Error = "known once it is released: of what units add up to a clamp that is chosen from it"
 		} else if isShown(c) && !isChosen(c) && len(plan.Measures) > 0 {
 			column.Error = "not known"
 		}
@@ -265,6 +267,10 @@ func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 			}
 			if run.Selected != nil {
 				lines = append(lines, c.Name+": "+pickText(run.Selected, "at "+percent(confidence)))
+				continue
+			}
+			if run.Ladder != nil {
+				lines = append(lines, fmt.Sprintf("%s: known once its clamp is chosen, of %d steps, from what is released", c.Name, len(run.Ladder.Steps)))
 				continue
 			}
 			widest = max(widest, runWidth(plan, &run, confidence))

@@ -75,7 +75,7 @@ func leafTables(ctx context.Context, plan *plans.Plan, readings []reading, answe
 		if measures := leaf.Measures(); len(measures) == 0 {
 			tables[i] = publicLeaf(ctx, leaf)
 		} else {
-			tables[i] = leafTable(ctx, leaf, readings, answers, readings[measures[0]].noisy)
+			tables[i] = leafTable(ctx, plan, leaf, readings, answers, readings[measures[0]].noisy)
 		}
 	}
 	return tables, context.Cause(ctx)
@@ -97,10 +97,13 @@ func publicLeaf(ctx context.Context, leaf *plans.Leaf) sandbox.Table {
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is
 // post-processing.
-func leafTable(ctx context.Context, leaf *plans.Leaf, readings []reading, answers runAnswers, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+func leafTable(ctx context.Context, plan *plans.Plan, leaf *plans.Leaf, readings []reading, answers runAnswers, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+	climbed := climbedRuns(plan, leaf, readings)
 	value := func(c *plans.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
+		case run != nil && run.Ladder != nil:
+			return climbedValue(run, c.In(run, row), climbed[run], readings)
 		case run != nil && run.Threshold != nil:
 			if answers[run] == nil || answers[run][0].Guessed {
 				return nil

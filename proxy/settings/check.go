@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -156,6 +158,15 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 			return "off", nil
 		}
 		return strconv.FormatFloat(e, 'f', -1, 64), nil
+	case "dp.contribution":
+		c, err := parseContribution(value)
+		switch {
+		case err != nil:
+			return "", invalidValue(v, value).WithHint("The value is rows, ladder, or a number above 0 that a unit's total is clamped to, such as 30000.")
+		case c.Most != nil:
+			return strings.TrimSpace(value), nil
+		}
+		return strings.ToLower(strings.TrimSpace(value)), nil
 	case "dp.max_cost":
 		most, bound, err := parseMaxCost(value)
 		if err != nil {
@@ -241,6 +252,22 @@ func parseDelta(value string) (privacy.Delta, error) {
 		err = strconv.ErrRange
 	}
 	return d, err
+}
+
+// parseContribution reads dp.contribution.
+func parseContribution(value string) (plans.Contribution, error) {
+	value = strings.ToLower(strings.TrimSpace(value))
+	switch value {
+	case rowsBound:
+		return plans.Contribution{}, nil
+	case ladderBound:
+		return plans.Contribution{Ladder: true}, nil
+	}
+	most, ok := new(big.Rat).SetString(value)
+	if !ok || len(value) > 30 || strings.Trim(value, "0123456789.") != "" || most.Sign() <= 0 {
+		return plans.Contribution{}, errors.New("no clamp")
+	}
+	return plans.Contribution{Most: most}, nil
 }
 
 // parseMaxError reads dp.max_error; 0 is off.
@@ -385,6 +412,9 @@ func (s *Settings) read() plans.Settings {
 	}
 	if d, err := parseDelta(s.Value("dp.delta")); err == nil {
 		t.Delta = d
+	}
+	if c, err := parseContribution(s.Value("dp.contribution")); err == nil {
+		t.Contribution = c
 	}
 	if e, err := parseMaxError(s.Value("dp.max_error")); err == nil {
 		t.MaxError = e

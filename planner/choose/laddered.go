@@ -1,0 +1,114 @@
+package choose
+
+import (
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Where a session bounds what a unit adds in all (SET dp.contribution), counts and sums are asked of units' totals, and
+// not of so many rows of each: one request for each counter, over a table of shares (derived.Laddered). What cannot be
+// asked so is asked as ever.
+
+// mostRows is up to how many rows of a unit a ladder reaches where the policy lets a unit have several: that the bound
+// is far too large costs next to nothing, and one that is too small loses what units have beyond it.
+const mostRows = 1 << 20
+
+// fewSteps is how many steps a ladder has that the bound of rows is as good as.
+const fewSteps = 3
+
+// ofTotals asks for the counters that add up as units' totals, and returns the others.
+func (v *LeafPlanner) ofTotals(lp *LeafPlan, counters []int) (rest []int, refusal *refuse.Refusal) {
+	set := v.Optimizer.Context.Settings
+	if set.Contribution == (plans.Contribution{}) || set.MaxError > 0 || !derived.CanLadder(lp.Table) {
+		return counters, nil
+	}
+	for _, n := range counters {
+		l := v.laddered(lp.Question, n)
+		if l == nil {
+			rest = append(rest, n)
+			continue
+		}
+		form := func(keys linear.Set) (*Request, *refuse.Refusal) { return v.ofLadder(lp.Question, keys, n, *l) }
+		asks, refusal := v.based(lp, form)
+		if refusal != nil { // keys of several columns
+			rest = append(rest, n)
+			continue
+		}
+		lp.Requests = append(lp.Requests, asks...)
+	}
+	return rest, nil
+}
+
+// laddered are the rows whose totals a counter asks for, without keys; nil means it cannot be asked so.
+func (v *LeafPlanner) laddered(q *linear.Question, counter int) *derived.Laddered {
+	quiet := LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
+	c := q.Counters[counter]
+	solved, refusal := linear.Solve(q.On(nil, nil, []linear.Counter{c}), v.Binder.Env, quiet.Notes)
+	if refusal != nil || len(solved.Counts) != 1 || len(solved.Grain) > 0 || solved.Rows > 0 {
+		return nil
+	}
+	l := &derived.Laddered{From: q.Table, Where: predicate.All(solved.Filter, solved.Counts[0])}
+	most, unit := int64(1), big.NewRat(1, 1)
+	if sums := solved.Summed(); sums != nil && sums[0] != nil {
+		if len(sums[0].Terms) == 0 || sums[0].Values > 0 {
+			return nil
+		}
+		l.Value, l.Signs, unit = sums[0], sums[0].Bound.Low < 0, c.Sum.Unit
+		most = max(-sums[0].Bound.Low, sums[0].Bound.High)
+	}
+	if fixed := v.Optimizer.Context.Settings.Contribution.Most; fixed != nil {
+		clamp := new(big.Rat).Quo(fixed, unit)
+		whole := new(big.Int).Quo(clamp.Num(), clamp.Denom())
+		if whole.Sign() <= 0 || !whole.IsInt64() || whole.Int64() > totals.MaxTop {
+			return nil
+		}
+		l.Steps = totals.Ladder{whole.Int64()}
+		return l
+	}
+	if q.Table.MaxRowsPerUnit > 1 {
+		most = min(most, totals.MaxTop/mostRows) * mostRows
+	}
+	if l.Steps = totals.To(min(most, totals.MaxTop)); len(l.Steps) <= fewSteps {
+		return nil
+	}
+	return l
+}
+
+// ofLadder asks for the shares of units by some keys and the steps of a ladder.
+func (v *LeafPlanner) ofLadder(q *linear.Question, keys linear.Set, counter int, l derived.Laddered) (*Request, *refuse.Refusal) {
+	sub := &linear.Question{SQL: q.SQL, OffGrid: q.OffGrid}
+	byColumn, refusal := v.unitKeys(q, keys, &sub.Keys)
+	if refusal != nil {
+		return nil, refusal
+	}
+	l.Keys = byColumn
+	sub.Table = derived.NewLaddered(&l)
+	step, share := len(l.Keys), sub.Table.Columns[len(l.Keys)+1]
+	sub.Keys = append(sub.Keys, semantics.ColumnExpr(step, policy.Int8, -1, -1))
+	sub.Counters = []linear.Counter{{Sum: linear.ShareOf(share, totals.Parts)}}
+	a, refusal := v.plain(sub, semantics.IdentityOf(len(sub.Keys)), []int{0})
+	if refusal != nil {
+		return nil, refusal
+	}
+	a.set = keys
+	a.Projections[0].Of = counter
+	a.Ladder = &plans.Ladder{Steps: l.Steps, Signs: l.Signs, Fixed: v.Optimizer.Context.Settings.Contribution.Most != nil}
+	return a, nil
+}
+
+// StepOf is the step of the ladder that a cell is of, and whether it is of totals below 0.
+func (a *Request) StepOf(cell int) (step int, negative bool) {
+	step = int(a.KeyValue(len(a.set), cell).(int64))
+	if n := len(a.Ladder.Steps); step >= n {
+		return step - n, true
+	}
+	return step, false
+}

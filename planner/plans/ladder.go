@@ -1,0 +1,100 @@
+package plans
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
+)
+
+// Ladder is what a run of units' totals is read by (package totals): each of its rows has terms for the steps, in their
+// order, of which those up to a clamp are added up that is chosen from what was released. Of a fixed clamp there is one
+// step, which is read as it is.
+type Ladder struct {
+	Steps totals.Ladder
+	Signs bool // totals may be below 0: their terms have negative weights
+	Fixed bool
+}
+
+// Climbs reports whether a column has rows whose clamp is chosen from what was released: their errors are known then.
+func (c *CountColumn) Climbs() bool {
+	for i := range c.Runs {
+		if c.Runs[i].Ladder != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Climbed is a run of totals as it is read.
+type Climbed struct {
+	totals.Kept
+	Clamp int64 // of the last step that is read
+	Off   int64 // the half-width of what is read, the choice of the clamp included, at the plan's confidence
+	Above int64 // about so many units add more than that, a noisy number
+}
+
+// wider is how much wider the noise of what is read is where the last step was chosen for it: the exact law of a fixed
+// one times this covers what is kept in 95 % of draws (totals.TestReadings).
+var wider = map[noise.Kind]float64{noise.Laplace: 4. / 3, noise.Gaussian: 9. / 8}
+
+// Climb chooses the clamp of a run, of what the cells of its measure sum up to.
+func (p *Plan) Climb(run *Run, sum func(t Term) int64) Climbed {
+	spec := p.Measures[run.Measure].Spec
+	own := spec.Counts().Sums[0].Noise
+	law := totals.Law{Kind: own.Kind, Scale: own.Spread()}
+	if own.Kind == noise.Gaussian {
+		law.Scale = math.Sqrt(law.Scale)
+	}
+	cells, each := make([][]int64, len(run.Mix)), 1
+	for r, row := range run.Mix {
+		cells[r] = make([]int64, len(run.Ladder.Steps))
+		noises := make([]int, len(run.Ladder.Steps))
+		for _, t := range row {
+			j := run.Ladder.stepOf(t)
+			cells[r][j] += sum(t)
+			noises[j] += mechanisms.CellsIn(t.Spans)
+			each = max(each, noises[j])
+		}
+	}
+	c := Climbed{Kept: run.Ladder.Steps.Keep(cells, each, law)}
+	if c.Steps == 0 {
+		return c
+	}
+	c.Clamp = run.Ladder.Steps[c.Steps-1]
+	kept := Run{Measure: run.Measure, Mix: make([][]Term, len(run.Mix))}
+	above := new(big.Int)
+	for r, row := range run.Mix {
+		for _, t := range row {
+			if j := run.Ladder.stepOf(t); j < c.Steps {
+				kept.Mix[r] = append(kept.Mix[r], t)
+			} else if j <= c.Steps+1 {
+				above.Add(above, big.NewInt(sum(t)))
+			}
+		}
+	}
+	c.Off = int64(math.Ceil(float64(p.WidestError(&kept, p.Confidence).HalfWidth) * wider[own.Kind]))
+	c.Above = max(0, above.Quo(above, big.NewInt(totals.Parts)).Int64())
+	return c
+}
+
+// stepOf is the step that a term is of.
+func (l *Ladder) stepOf(t Term) int {
+	step, num := 0, max(t.Num, -t.Num)
+	for l.Steps[step] != num {
+		step++
+	}
+	return step
+}
+
+// Read are the terms of a row that a climbed run adds up.
+func (r *Run) Read(row int, c Climbed) (list []Term) {
+	for _, t := range r.Mix[row] {
+		if r.Ladder.stepOf(t) < c.Steps {
+			list = append(list, t)
+		}
+	}
+	return list
+}
