@@ -53,6 +53,7 @@ func variants(t testing.TB, d dialect.Dialect) map[string]*policy.Policy {
 		list := map[string]*policy.Policy{}
 		for name, text := range variantTexts() {
 			list[name] = parsedFor(t, text, d)
+			shared.totals[list[name]] = strings.HasSuffix(name, ", totals")
 		}
 		shared.variants[d.PostgreSQLs] = list
 	}
@@ -66,7 +67,8 @@ var shared = struct {
 	variants map[bool]map[string]*policy.Policy // by whether the private database speaks PostgreSQL
 	plans    map[asking]*plans.Plan
 	measures map[rendering][]measured
-}{variants: map[bool]map[string]*policy.Policy{}, plans: map[asking]*plans.Plan{}, measures: map[rendering][]measured{}}
+	totals   map[*policy.Policy]bool // of variants: whether counts and sums are asked of units' totals
+}{totals: map[*policy.Policy]bool{}, variants: map[bool]map[string]*policy.Policy{}, plans: map[asking]*plans.Plan{}, measures: map[rendering][]measured{}}
 
 // asking is all that the plan of a statement depends on in these tests.
 type asking struct {
@@ -93,7 +95,9 @@ func variantTexts() map[string]string {
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
-	return map[string]string{"add-remove": neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
+	return map[string]string{"add-remove, totals": neighbourPolicy, "replace-one, totals": replaceOne.Replace(neighbourPolicy),
+		"add-remove, unique, totals": shared.Replace(neighbourPolicy),
+		"add-remove":                 neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
 		"add-remove, other rules": ruled.Replace(neighbourPolicy), "replace-one, other rules": ruled.Replace(replaceOne.Replace(neighbourPolicy)),
 		"add-remove, no units":         strings.Replace(neighbourPolicy, "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, no units, groups": strings.Replace(grouped.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
@@ -217,7 +221,8 @@ func (a asking) plan(t testing.TB) *plans.Plan {
 		t.Fatal(refusal)
 	}
 	plan, refusal := planner.Build(parsed[0], nil, reuse.Context{Policy: a.policy, Dataset: a.policy.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
-		Settings: plans.Settings{Epsilon: a.epsilon, Confidence: confidence, Zone: time.UTC, Release: a.release}})
+		Settings: plans.Settings{Epsilon: a.epsilon, Confidence: confidence, Zone: time.UTC, Release: a.release,
+			Contribution: plans.Contribution{Ladder: shared.totals[a.policy]}}})
 	if refusal != nil {
 		t.Errorf("%s: %s: %s", a.statement, refusal.ID, refusal.Message)
 		return nil
@@ -501,7 +506,7 @@ func (db database) compare(t *testing.T, r *rand.Rand, rounds int, statements []
 	return found
 }
 
-var variantNames = []string{"add-remove", "add-remove, ranked", "replace-one", "replace-one, ranked", "add-remove, other rules", "replace-one, other rules", "add-remove, groups", "replace-one, groups", "add-remove, no units", "add-remove, no units, groups", "add-remove, unique", "replace-one, unique"}
+var variantNames = []string{"add-remove", "add-remove, ranked", "replace-one", "replace-one, ranked", "add-remove, other rules", "replace-one, other rules", "add-remove, groups", "replace-one, groups", "add-remove, no units", "add-remove, no units, groups", "add-remove, unique", "replace-one, unique", "add-remove, totals", "replace-one, totals", "add-remove, unique, totals"}
 
 // TestAuditNeighbours: what a unit's rows move, whatever they are, is at most what the plan claims, in every statement,
 // on both engines, under both relations of neighbours.
@@ -596,6 +601,19 @@ var faults = []fault{
 		[]string{jointStatements[0], jointStatements[1], jointStatements[5]}},
 }
 
+// ofTotals are found where counts and sums are of units' totals.
+var ofTotals = []fault{
+	{"each group is a unit", func(s string) string { return strings.ReplaceAll(s, "PARTITION BY t.u)", "PARTITION BY t.u, t.n1)") }, 1,
+		[]string{moreStatements[1], joinStatements[4]}},
+	{"shares are of all parts for each step", func(s string) string { return partsLeft.ReplaceAllString(s, "t.q") }, 1,
+		[]string{moreStatements[0], moreStatements[1], sumStatements[1]}},
+	{"joins do not equate units", func(s string) string { return unitsEqual.ReplaceAllString(s, "true") }, 1,
+		[]string{joinStatements[0]}},
+	{"sensitivity is halved", sound.sql, 2, []string{moreStatements[0], sumStatements[1]}},
+}
+
+var partsLeft = regexp.MustCompile(`\(t\.q (?:-|OPERATOR\(pg_catalog\.-\)) t\.r\)`)
+
 // inSnapshots is how many of the faults are in the SQL of a query over a snapshot.
 const inSnapshots = 2
 
@@ -606,7 +624,8 @@ func TestAuditNeighboursFindsFaults(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for _, name := range []string{"DuckDB", "PostgreSQL", "snapshot"} {
 		db := opened(t, name, "add-remove", "replace-one")
-		for i, f := range faults {
+		for i, f := range append(slices.Clone(faults), ofTotals...) {
+			totals := i >= len(faults)
 			if db.dialect.Ready && i >= inSnapshots {
 				continue // it is in what makes a snapshot, or in how texts are compared
 			}
@@ -614,6 +633,9 @@ func TestAuditNeighboursFindsFaults(t *testing.T) {
 				names := []string{"add-remove", "replace-one"}
 				if slices.Contains(f.required, tiedStatements[0]) {
 					names = []string{"add-remove, ranked", "replace-one, ranked"} // elsewhere numbering for the bound leaves rows sorted already
+				}
+				if totals {
+					names = []string{"add-remove, totals", "replace-one, totals"}
 				}
 				found := db.compare(t, rand.New(rand.NewPCG(seed, 5)), 16, f.required, f, names)
 				for _, s := range f.required {
