@@ -31,7 +31,7 @@ import (
 // hence in L2, and by two such moves under replace-one: what one row from 0 to Parts moves (mechanisms, moves). ∎
 //
 // Nothing can fail: sums are of the type that no number of rows overflows, sizes are cut at the top before they are
-// int8, what is divided is below 2^62 or wide, and every divisor is a constant above 0, or at least 1.
+// int8, what is divided is below 2^63 or wide, and every divisor is a constant above 0, or at least 1.
 func (w *writer) laddered(l *derived.Laddered) string {
 	if len(l.Keys)+2 != len(w.table.Columns) || len(l.Steps) == 0 || !derived.CanLadder(l.From) {
 		w.fail("a ladder over rows that have none")
@@ -101,7 +101,8 @@ func (w *writer) intervals(steps totals.Ladder) (below, above string) {
 			place = w.operate(place, "/", w.whole(1<<list[i].Shift))
 		}
 		below += when + w.whole(int64(i))
-		above += when + w.operate(w.operate("t.q", "*", place), "/", w.whole(list[i].Wide))
+		parts := w.operate(w.operate("t.q", "*", place), "+", w.whole(list[i].Wide/2))
+		above += when + w.operate(parts, "/", w.whole(list[i].Wide))
 	}
 	return "CASE" + below + " ELSE " + w.whole(int64(len(steps))) + " END", "CASE" + above + " ELSE " + w.whole(0) + " END"
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
-// Parts is how many parts a unit has. A unit's shares are rounded down to them: of 2^20 units they lose a thousandth of
-// one.
+// Parts is how many parts a unit has. Shares are rounded to them: what 2^20 units add up to is off by a thousandth of
+// the last step that is read, at most (Rounded).
 const Parts = 1 << 30
 
 // MaxTop is the largest total that a ladder may reach to.
@@ -82,8 +82,9 @@ func (l Ladder) Intervals() []Interval {
 // of the next one. Where below is 0, at is nothing's.
 //
 // Claim: at and above are whole numbers from 0 on and come to parts. Proof: the place (n − From) >> Shift is at most
-// Wide, as n − From is at most the length of the interval; so above is from 0 to parts, and at is the rest. No number on
-// the way is beyond 2^62: parts is at most 2^30, and the place at most 2^32.
+// Wide, as n − From is at most the length of the interval; so above, which is parts · place / Wide to the nearest, is
+// from 0 to parts, and at is the rest. No number on the way is beyond 2^62 + 2^31: parts is at most 2^30, and the place
+// at most 2^32.
 func (l Ladder) Shares(n, parts int64) (below int, at, above int64) {
 	list := l.Intervals()
 	for below < len(l) && n >= l[below] {
@@ -93,9 +94,13 @@ func (l Ladder) Shares(n, parts int64) (below int, at, above int64) {
 	if i.Wide == 0 {
 		return below, parts, 0
 	}
-	above = parts * ((n - i.From) >> i.Shift) / i.Wide
+	above = (parts*((n-i.From)>>i.Shift) + i.Wide/2) / i.Wide
 	return below, parts - above, above
 }
+
+// Rounded bounds how far the rounding of shares moves a sum of so many units up to a step: by a part of each, of one
+// group, and by two where groups share a unit's parts.
+func Rounded(units, step int64) float64 { return 2 * float64(units) * float64(step) / Parts }
 
 // Law is the noise of a cell, in parts: the scale of the Laplace, or the deviation of the Gaussian.
 type Law struct {

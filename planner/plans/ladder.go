@@ -65,9 +65,10 @@ func (p *Plan) Climb(run *Run, sum func(t Term) int64) Climbed {
 	}
 	c.Clamp = run.Ladder.Steps[c.Steps-1]
 	kept := Run{Measure: run.Measure, Mix: make([][]Term, len(run.Mix))}
-	above := new(big.Int)
+	above, units := new(big.Int), new(big.Int)
 	for r, row := range run.Mix {
 		for _, t := range row {
+			units.Add(units, big.NewInt(sum(t)))
 			if j := run.Ladder.stepOf(t); j < c.Steps {
 				kept.Mix[r] = append(kept.Mix[r], t)
 			} else if j <= c.Steps+1 {
@@ -75,7 +76,9 @@ func (p *Plan) Climb(run *Run, sum func(t Term) int64) Climbed {
 			}
 		}
 	}
-	c.Off = int64(math.Ceil(float64(p.WidestError(&kept, p.Confidence).HalfWidth) * wider[own.Kind]))
+	units.Quo(units, big.NewInt(totals.Parts))
+	off := float64(p.WidestError(&kept, p.Confidence).HalfWidth) * wider[own.Kind]
+	c.Off = int64(math.Ceil(off + totals.Rounded(max(0, units.Int64()), c.Clamp)))
 	c.Above = max(0, above.Quo(above, big.NewInt(totals.Parts)).Int64())
 	return c
 }

@@ -1,0 +1,96 @@
+package answers
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// totalsQuestions are counts and sums that are asked of people's totals, over people with up to 40 events where the
+// policy's bound is 5.
+var totalsQuestions = []string{
+	`SELECT count(*) FROM events`,
+	`SELECT count(*) FROM events WHERE amount > 20`,
+	`SELECT sum(amount) FROM events`,
+	`SELECT sum(amount) FROM events WHERE day < '2024-01-11'`,
+	`SELECT sum(amount - 40) FROM events`,
+	`SELECT avg(amount) FROM events`,
+	`SELECT extract(month FROM day) AS m, count(*) FROM events GROUP BY 1 ORDER BY 1`,
+	`SELECT extract(month FROM day) AS m, count(*), sum(amount), avg(amount) FROM events WHERE day < '2024-03-01' GROUP BY 1 ORDER BY 1`,
+	`SELECT p.age / 20 AS a, sum(e.amount) FROM events e JOIN people p ON p.uid = e.uid GROUP BY 1 ORDER BY 1`,
+	`SELECT count(*) FILTER (WHERE amount > 50), sum(amount) FILTER (WHERE amount <= 50) FROM events`,
+}
+
+// TestTotals: where noise vanishes, counts and sums of units' totals are PostgreSQL's own over all rows of all units,
+// however many there are beyond the bound of rows. At ε 0.1 each is within what its notice says.
+func TestTotals(t *testing.T) {
+	kit.Beside(t)
+	plain, _ := kit.Lab{Engine: "postgres"}.Lay(t, 0)
+	for _, engine := range []string{"postgres", "duckdb"} {
+		t.Run(engine, func(t *testing.T) {
+			lab := kit.Lab{Engine: engine, Change: append([]string{"max_epsilon: 1,", "max_epsilon: 20000,"}, kit.Undeclared...)}
+			s := lab.Serve(t, 0)
+			alice := s.Connect("alice", "lab")
+			for _, set := range []string{"SET dp.contribution = ladder", "SET dp.epsilon = 10000"} {
+				if got := alice.Ask(set); got.Err != nil {
+					t.Fatal(got.Err)
+				}
+			}
+			for _, question := range totalsQuestions {
+				got := alice.Ask(question)
+				if got.Err != nil {
+					t.Errorf("%s: %v", question, got.Err)
+					continue
+				}
+				if !strings.Contains(strings.Join(got.Notes, " "), "however many there are") {
+					t.Errorf("%s: is not of totals: %q", question, got.Notes)
+				}
+				want := rowsOf(t, plain, question)
+				if len(want) > len(got.Rows) {
+					t.Errorf("%s: %d rows, PostgreSQL has %d", question, len(got.Rows), len(want))
+					continue
+				}
+				for r, row := range want {
+					for c, value := range row {
+						mine, err := strconv.ParseFloat(got.Rows[r][c], 64)
+						exact, _ := strconv.ParseFloat(value, 64)
+						if err != nil || math.Abs(mine-exact) > 4+math.Abs(exact)*1e-5 {
+							t.Errorf("%s: row %d has %s, PostgreSQL %s", question, r, got.Rows[r][c], value)
+						}
+					}
+				}
+			}
+			alice.Ask("SET dp.epsilon = 0.1")
+			for _, question := range totalsQuestions[:4] {
+				got := alice.Ask(question)
+				said := totalOff.FindStringSubmatch(strings.Join(got.Notes, " "))
+				if got.Err != nil || said == nil {
+					t.Errorf("%s: %v %q", question, got.Err, got.Notes)
+					continue
+				}
+				off, _ := strconv.ParseFloat(said[1], 64)
+				mine, _ := strconv.ParseFloat(got.Rows[0][0], 64)
+				exact, _ := strconv.ParseFloat(rowsOf(t, plain, question)[0][0], 64)
+				if math.Abs(mine-exact) > 2*off { // twice, so that a sound answer is not within it once in a thousand
+					t.Errorf("%s: %g ± %g, PostgreSQL has %g", question, mine, off, exact)
+				}
+			}
+		})
+	}
+}
+
+var totalOff = regexp.MustCompile(`error ±([0-9.]+) a value at 95 % of what persons add up to`)
+
+// rowsOf are PostgreSQL's own rows.
+func rowsOf(t *testing.T, s kit.Side, question string) (rows [][]string) {
+	t.Helper()
+	all := s.Query(t, `SELECT string_agg(t::text, ';') FROM (`+question+`) t`)
+	for row := range strings.SplitSeq(all, ";") {
+		rows = append(rows, strings.Split(strings.Trim(row, "()"), ","))
+	}
+	return rows
+}
