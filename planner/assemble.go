@@ -177,7 +177,8 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 	for i, linear := range from.Linear {
 		if i < len(p.Columns) && from.Counts[i] < 0 && p.Columns[i].Noisy {
 			p.Columns[i].Off = p.offBy(leaf, linear)
-			p.Columns[i].Climbs = linear != nil && slices.ContainsFunc(linear.Counts, func(w outerquery.WeighedCount) bool { return leaf.Counts[w.Column].Climbs() })
+			climbs := func(w outerquery.WeighedCount) bool { return leaf.Counts[w.Column].Climbs() }
+			p.Columns[i].Climbs = linear != nil && slices.ContainsFunc(linear.Counts, climbs)
 		}
 	}
 	for i, source := range from.Counts {
@@ -331,7 +332,9 @@ func (p assembly) mixedRow(w *choose.Path, counter int, cells []int) []plans.Ter
 
 // climbed reads a run of units' totals: of each row a term for each step of the ladder, and each sign, whose weight is
 // the step.
-func (p assembly) climbed(run *plans.Run, a *choose.Request, w *choose.Path, order []int, spots map[int][]int, measure int) {
+func (p assembly) climbed(
+	run *plans.Run, a *choose.Request, w *choose.Path, order []int, spots map[int][]int, measure int,
+) {
 	run.Measure, run.Mix = measure, make([][]plans.Term, len(order))
 	if !a.Ladder.Fixed {
 		run.Ladder = a.Ladder
@@ -349,7 +352,8 @@ func (p assembly) climbed(run *plans.Run, a *choose.Request, w *choose.Path, ord
 			if len(list) == 0 {
 				continue
 			}
-			t := plans.Term{Measure: measure, Counter: w.Reading.Counters[0], Spans: plans.JoinSpans(list), Num: a.Ladder.Steps[i/2], Den: totals.Parts}
+			t := plans.Term{Measure: measure, Counter: w.Reading.Counters[0], Spans: plans.JoinSpans(list)}
+			t.Num, t.Den = a.Ladder.Steps[i/2], totals.Parts
 			if i%2 == 1 {
 				t.Num = -t.Num
 			}

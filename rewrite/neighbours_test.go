@@ -68,7 +68,9 @@ var shared = struct {
 	plans    map[asking]*plans.Plan
 	measures map[rendering][]measured
 	totals   map[*policy.Policy]bool // of variants: whether counts and sums are asked of units' totals
-}{totals: map[*policy.Policy]bool{}, variants: map[bool]map[string]*policy.Policy{}, plans: map[asking]*plans.Plan{}, measures: map[rendering][]measured{}}
+}{totals: map[*policy.Policy]bool{},
+	variants: map[bool]map[string]*policy.Policy{}, plans: map[asking]*plans.Plan{},
+	measures: map[rendering][]measured{}}
 
 // asking is all that the plan of a statement depends on in these tests.
 type asking struct {
@@ -95,7 +97,8 @@ func variantTexts() map[string]string {
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
-	return map[string]string{"add-remove, totals": neighbourPolicy, "replace-one, totals": replaceOne.Replace(neighbourPolicy),
+	return map[string]string{"add-remove, totals": neighbourPolicy,
+		"replace-one, totals":        replaceOne.Replace(neighbourPolicy),
 		"add-remove, unique, totals": shared.Replace(neighbourPolicy),
 		"add-remove":                 neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
 		"add-remove, other rules": ruled.Replace(neighbourPolicy), "replace-one, other rules": ruled.Replace(replaceOne.Replace(neighbourPolicy)),
@@ -506,7 +509,12 @@ func (db database) compare(t *testing.T, r *rand.Rand, rounds int, statements []
 	return found
 }
 
-var variantNames = []string{"add-remove", "add-remove, ranked", "replace-one", "replace-one, ranked", "add-remove, other rules", "replace-one, other rules", "add-remove, groups", "replace-one, groups", "add-remove, no units", "add-remove, no units, groups", "add-remove, unique", "replace-one, unique", "add-remove, totals", "replace-one, totals", "add-remove, unique, totals"}
+var variantNames = []string{
+	"add-remove", "add-remove, ranked", "replace-one", "replace-one, ranked", "add-remove, other rules",
+	"replace-one, other rules", "add-remove, groups", "replace-one, groups", "add-remove, no units",
+	"add-remove, no units, groups", "add-remove, unique", "replace-one, unique", "add-remove, totals",
+	"replace-one, totals", "add-remove, unique, totals",
+}
 
 // TestAuditNeighbours: what a unit's rows move, whatever they are, is at most what the plan claims, in every statement,
 // on both engines, under both relations of neighbours.
@@ -603,8 +611,9 @@ var faults = []fault{
 
 // ofTotals are found where counts and sums are of units' totals.
 var ofTotals = []fault{
-	{"each group is a unit", func(s string) string { return strings.ReplaceAll(s, "PARTITION BY t.u)", "PARTITION BY t.u, t.n1)") }, 1,
-		[]string{moreStatements[1], joinStatements[4]}},
+	{"each group is a unit", func(s string) string {
+		return strings.ReplaceAll(s, "PARTITION BY t.u)", "PARTITION BY t.u, t.n1)")
+	}, 1, []string{moreStatements[1], joinStatements[4]}},
 	{"shares are of all parts for each step", func(s string) string { return partsLeft.ReplaceAllString(s, "t.q") }, 1,
 		[]string{moreStatements[0], moreStatements[1], sumStatements[1]}},
 	{"joins do not equate units", func(s string) string { return unitsEqual.ReplaceAllString(s, "true") }, 1,

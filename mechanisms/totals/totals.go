@@ -9,16 +9,16 @@
 // clamped to 3. The package knows the ladder and how noisy cells are read; who splits totals is package rewrite, who
 // adds noise package mechanisms.
 //
-// Claim. For every J the clamped sum Σ min(n, τ_J) over units is Σ_j min(τ_j, τ_J)·c_j of the cells c, so that any clamp
-// may be read from one release; and a unit's shares come to 1, or to less below the first step. Proof. With n between
+// Claim. For every J the clamped sum Σ min(n, τ_J) over units is Σ_j min(τ_j, τ_J)·c_j of the cells c, so that any
+// clamp may be read from one release; and a unit's shares come to 1, or to less below the first step. Proof. With n between
 // τ_i and τ_{i+1}, n = (1−λ)·τ_i + λ·τ_{i+1}, the shares are 1−λ and λ. For J > i both steps count as they are: n. For
 // J ≤ i both count as τ_J. τ_0 = 0, and its cell is worth nothing and is not released. ∎
 //
 // Sensitivity: shares are whole numbers of Parts (Shares), so that a unit moves the cells of a release by at most Parts
 // in L1, and no more in L2: what one row of a sum from 0 to Parts moves.
 //
-// Sources. Clamps and sums from the same cells: Dong, Luo, Fang and Yi, Instance-optimal clipping for summation problems
-// in the shuffle model (CCS 2024), whose cells hold whole units. Linear shares, and reading the clamp afterwards, are
+// Sources. Clamps and sums from the same cells: Dong, Luo, Fang and Yi, Instance-optimal clipping for summation
+// problems in the shuffle model (CCS 2024), whose cells hold whole units. Linear shares, and reading the clamp afterwards, are
 // this project's.
 package totals
 
@@ -116,8 +116,8 @@ type rule struct{ steady, apart, first, beyond float64 }
 // missed is the probability that some empty cell is taken for the first.
 const missed = 0.02
 
-// ruleFor is the rule for cells of which each is so many noises, in units of their common deviation, or of the Laplace's
-// scale where there is one.
+// ruleFor is the rule for cells of which each is so many noises, in units of their common deviation, or of the
+// Laplace's scale where there is one.
 func ruleFor(steps, noises int, kind noise.Kind) rule {
 	if noises == 1 && kind == noise.Laplace {
 		return rule{2.5, 2, math.Log(float64(steps) / (2 * missed)), .5}

@@ -108,7 +108,8 @@ func TestReadings(t *testing.T) {
 			slices.Sort(ratios)
 			median, worst := ratios[len(ratios)/2], ratios[len(ratios)-1]
 			covered := float64(within) / float64(all)
-			t.Logf("%v, %d units: %.2f × the best clamp in the median, %.1f at worst; %.1f %% within", law, units, median, worst, 100*covered)
+			t.Logf("%v, %d units: %.2f × the best clamp in the median, %.1f at worst; %.1f %% within", law, units,
+				median, worst, 100*covered)
 			if median > 2.5 || covered < .93 {
 				t.Errorf("%v, %d units: %.2f × the best clamp, %.1f %% within", law, units, median, 100*covered)
 			}

@@ -230,7 +230,8 @@ func (ch *Optimizer) renewed(w *Path, h reuse.Holding, share privacy.Cost) *Path
 // than oldest is looked at; where that leaves one release, which does by itself, there is nothing to combine it with.
 func (ch *Optimizer) combined(q *goal, oldest int) []alternative {
 	views := ch.views(q.Table)
-	if views == nil || q.Marginals != nil || derived.IsLaddered(q.Table) || q.Cells*len(q.Counts) > reuse.MaxMixedRows || q.Table.MaxGroups > 0 {
+	if views == nil || q.Marginals != nil || derived.IsLaddered(q.Table) || q.Table.MaxGroups > 0 ||
+		q.Cells*len(q.Counts) > reuse.MaxMixedRows {
 		return nil
 	}
 	find := func() (list []reuse.CombinedReading) {

@@ -83,7 +83,9 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) *derived.Laddere
 }
 
 // ofLadder asks for the shares of units by some keys and the steps of a ladder.
-func (v *LeafPlanner) ofLadder(q *linear.Question, keys linear.Set, counter int, l derived.Laddered) (*Request, *refuse.Refusal) {
+func (v *LeafPlanner) ofLadder(
+	q *linear.Question, keys linear.Set, counter int, l derived.Laddered,
+) (*Request, *refuse.Refusal) {
 	sub := &linear.Question{SQL: q.SQL, OffGrid: q.OffGrid}
 	byColumn, refusal := v.unitKeys(q, keys, &sub.Keys)
 	if refusal != nil {
@@ -100,7 +102,8 @@ func (v *LeafPlanner) ofLadder(q *linear.Question, keys linear.Set, counter int,
 	}
 	a.set = keys
 	a.Projections[0].Of = counter
-	a.Ladder = &plans.Ladder{Steps: l.Steps, Signs: l.Signs, Fixed: v.Optimizer.Context.Settings.Contribution.Most != nil}
+	fixed := v.Optimizer.Context.Settings.Contribution.Most != nil
+	a.Ladder = &plans.Ladder{Steps: l.Steps, Signs: l.Signs, Fixed: fixed}
 	return a, nil
 }
 

@@ -33,9 +33,11 @@ type Request struct {
 	set         linear.Set
 	Reads       []int // the leaf plan's sets whose rows its cells add up to
 	Projections []Projection
-	weight      float64       // of its error at the whole cost: the sum over what it fills
-	each        []int         // its cells, of which CellsOf hands out one
-	Ladder      *plans.Ladder // its last key is a step, whose cells hold shares of units' totals; nil means counts and sums
+	weight      float64 // of its error at the whole cost: the sum over what it fills
+	each        []int   // its cells, of which CellsOf hands out one
+
+	// Ladder says that the last key is a step, whose cells hold shares of units' totals; nil means they are counts.
+	Ladder *plans.Ladder
 }
 
 // Projection is one counter of the leaf plan as a request counts it: in all rows, or where a condition holds.
@@ -379,7 +381,9 @@ func (v *LeafPlanner) better(q *linear.Question) (*Request, *refuse.Refusal) {
 
 // unitKeys are what a unit's rows are grouped by for some keys of a question, each over one column at most; the keys
 // over the grouped rows are added to moved.
-func (v *LeafPlanner) unitKeys(q *linear.Question, keys linear.Set, moved *[]*semantics.Expr) (list []derived.UnitKey, _ *refuse.Refusal) {
+func (v *LeafPlanner) unitKeys(
+	q *linear.Question, keys linear.Set, moved *[]*semantics.Expr,
+) (list []derived.UnitKey, _ *refuse.Refusal) {
 	byColumn := map[int]int{} // the derived column of each column
 	for _, k := range keys {
 		e := q.Keys[k]

@@ -57,7 +57,8 @@ func noteExcluded(t *policy.Table, notes *semantics.Notes) {
 func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 	unit := s.Table.Dataset.Unit
 	if l, is := s.Table.Derived.(*derived.Laddered); is {
-		notes.Add("rows of a " + unit.Name + " are counted however many there are; what one adds in all is clamped" + l.ClampText())
+		notes.Add("rows of a " + unit.Name + " are counted however many there are; what one adds in all is clamped" +
+			l.ClampText())
 		return
 	}
 	groups := s.Table.BoundsGroups(s.Cells)

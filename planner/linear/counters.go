@@ -152,7 +152,9 @@ func (v *Argument) Sum() *Summand {
 // ShareOf is the counter of a column of whole numbers from 0 to most, as they are.
 func ShareOf(c *policy.Column, most int64) *Summand {
 	f := plans.Factor{Column: c, High: most}
-	return &Summand{canon: "share " + c.Name, Terms: plans.One([]plans.Factor{f}), Bound: mechanisms.Bound{High: most}, Unit: big.NewRat(1, 1)}
+	s := &Summand{canon: "share " + c.Name, Terms: plans.One([]plans.Factor{f}), Unit: big.NewRat(1, 1)}
+	s.Bound.High = most
+	return s
 }
 
 // Square is the counter of k², divided by the least power of 100 with which it is at most largest², and the exponent of

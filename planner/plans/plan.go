@@ -251,7 +251,7 @@ type Run struct {
 	Threshold *ThresholdQuestion  // a yes or no is asked instead
 	Mix       [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Selected  *SelectedValue      // the rows are read so instead
-	Ladder    *Ladder             // of Mix: its terms are those of the ladder's steps, of which some are read; nil means all are
+	Ladder    *Ladder             // of Mix: its terms are those of steps, of which some are read; nil means all are
 	Most      int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 

@@ -138,7 +138,8 @@ func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled)
 	if result.Rows, err = a.reader.rows(ctx, x.Session, p, bought.ids, answers); err != nil {
 		return result, err
 	}
-	notices := a.reader.climbed(ctx, x.Session, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
+	notices := toldNoise(result.Notices, p.plan, result.Rows.Value())
+	notices = a.reader.climbed(ctx, x.Session, p.plan, bought.ids, notices)
 	result.Notices = a.reader.dated(ctx, x.Session, p.plan, bought.ids, notices)
 	result.Last.tell(result.Notices)
 	result.Columns, result.repeatable = a.outside.numbered(x.Session, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && x.prior.answers == nil

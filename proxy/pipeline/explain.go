@@ -270,7 +270,8 @@ func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 				continue
 			}
 			if run.Ladder != nil {
-				lines = append(lines, fmt.Sprintf("%s: known once its clamp is chosen, of %d steps, from what is released", c.Name, len(run.Ladder.Steps)))
+				lines = append(lines, fmt.Sprintf("%s: known once its clamp is chosen, of %d steps, from what is released",
+					c.Name, len(run.Ladder.Steps)))
 				continue
 			}
 			widest = max(widest, runWidth(plan, &run, confidence))

@@ -13,7 +13,7 @@ import (
 )
 
 // What a unit adds in all is clamped to a step of a ladder that is chosen from the release (package totals): so how far
-// the answer is off is known once it is read, and is told then.
+// the answer is off is known once it is read.
 
 // climbedRuns reads the clamps of a leaf's runs of totals.
 func climbedRuns(plan *plans.Plan, leaf *plans.Leaf, readings []reading) map[*plans.Run]plans.Climbed {
@@ -58,7 +58,8 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 				if run.Ladder == nil {
 					continue
 				}
-				if text := climbedText(plan, leaf.Counts[i].Unit, run, all[run]); !strings.Contains(out[0].Message, text) {
+				text := climbedText(plan, leaf.Counts[i].Unit, run, all[run])
+				if !strings.Contains(out[0].Message, text) {
 					out[0].Message += "; " + text
 				}
 			}
@@ -78,7 +79,8 @@ func climbedText(plan *plans.Plan, unit *big.Rat, run *plans.Run, c plans.Climbe
 	if c.Steps == 0 {
 		return "NULL: too few " + units + " show at this ε to say what they come to; more ε may show them"
 	}
-	text := fmt.Sprintf("error ±%s a value at %s of what %s add up to %s each", in(c.Off), percent(plan.Confidence), units, in(c.Clamp))
+	text := fmt.Sprintf("error ±%s a value at %s of what %s add up to %s each", in(c.Off), percent(plan.Confidence),
+		units, in(c.Clamp))
 	if c.Steps < len(run.Ladder.Steps) {
 		text += fmt.Sprintf("; what they add above that is not in it: about %d do", c.Above)
 	}

@@ -97,7 +97,8 @@ func publicLeaf(ctx context.Context, leaf *plans.Leaf) sandbox.Table {
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is
 // post-processing.
-func leafTable(ctx context.Context, plan *plans.Plan, leaf *plans.Leaf, readings []reading, answers runAnswers, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+func leafTable(ctx context.Context, plan *plans.Plan, leaf *plans.Leaf, readings []reading, answers runAnswers,
+	noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
 	climbed := climbedRuns(plan, leaf, readings)
 	value := func(c *plans.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)

@@ -162,7 +162,8 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 		c, err := parseContribution(value)
 		switch {
 		case err != nil:
-			return "", invalidValue(v, value).WithHint("The value is rows, ladder, or a number above 0 that a unit's total is clamped to, such as 30000.")
+			return "", invalidValue(v, value).WithHint("The value is rows, ladder, or a number above 0 that a unit's " +
+				"total is clamped to, such as 30000.")
 		case c.Most != nil:
 			return strings.TrimSpace(value), nil
 		}

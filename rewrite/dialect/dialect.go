@@ -62,22 +62,23 @@ type Words struct {
 	Quoted    string            // text %1 that needs no escaping
 
 	// Columns as they are stored: what does not fit its type becomes NULL, or the statement fails when it is parsed.
-	Read         string // column %1 of type %2
-	ReadEnum     string // column %1 of an enumerated type, as text does; of no other type
-	ReadText     string // column %1 of text, which compares by its bytes
-	IsNaN        string // whether %1 of type %2 is NaN
-	Key          string // a key %1 as joins compare it
-	TextKey      string // a key %1 of text, or of a type that is not known, as rows are ordered by it
-	Micros       string // microseconds of a finite moment %1 since 1970, in UTC
-	Days         string // from day %2 to day %1
-	Binned       string // the last of the moments %2, %2 and %3 microseconds, … that is not after a finite moment %1 of type %4, which is not before %2
-	WideSteps    string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
+	Read       string // column %1 of type %2
+	ReadEnum   string // column %1 of an enumerated type, as text does; of no other type
+	ReadText   string // column %1 of text, which compares by its bytes
+	IsNaN      string // whether %1 of type %2 is NaN
+	Key        string // a key %1 as joins compare it
+	TextKey    string // a key %1 of text, or of a type that is not known, as rows are ordered by it
+	Micros     string // microseconds of a finite moment %1 since 1970, in UTC
+	Days       string // from day %2 to day %1
+	Binned     string // the last of the moments %2, %2 and %3 microseconds, … that is not after a finite moment %1 of type %4, which is not before %2
+	WideSteps  string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
+	HexToWhole string // the number of the hexadecimal digits %1, seven at most
+	Rounded    string // the whole number, an int8, that is nearest to a floating number or PostgreSQL's numeric %1
+	Octets     string // how many bytes a text %1 has
+	Sum256     string // the hexadecimal digits of the SHA-256 of a text %1
+	Sum        string // what whole numbers %1, or decimals with %2 digits after the point, add up to, in a type that no table's rows overflow
+
 	WideQuotient string // %1 / %2 of wide whole numbers from 0 on, %2 not 0, cut; it fits an int8
-	HexToWhole   string // the number of the hexadecimal digits %1, seven at most
-	Rounded      string // the whole number, an int8, that is nearest to a floating number or PostgreSQL's numeric %1
-	Octets       string // how many bytes a text %1 has
-	Sum256       string // the hexadecimal digits of the SHA-256 of a text %1
-	Sum          string // what whole numbers %1, or decimals with %2 digits after the point, add up to, in a type that no table's rows overflow
 
 	// What is asked of texts.
 	Trimmed string // a text %2 without the spaces at its beginning, or its end: function %1 is ltrim, or rtrim

@@ -48,14 +48,15 @@ var spark = Words{
 	Binned: "try_cast(timestamp_micros(try_subtract(unix_micros(try_cast(%1 AS TIMESTAMP)), " +
 		"mod(try_subtract(unix_micros(try_cast(%1 AS TIMESTAMP)), unix_micros(try_cast(%2 AS TIMESTAMP))), CAST(%3 AS BIGINT)))) " +
 		"AS %4)",
-	Days:         "datediff(%1, %2)",
-	WideSteps:    "(try_subtract(try_cast(%1 AS DECIMAL(38,0)), CAST('%2' AS DECIMAL(38,0))) div CAST('%3' AS DECIMAL(38,0)))",
-	HexToWhole:   "try_cast(conv(%1, 16, 10) AS BIGINT)",
+	Days:       "datediff(%1, %2)",
+	WideSteps:  "(try_subtract(try_cast(%1 AS DECIMAL(38,0)), CAST('%2' AS DECIMAL(38,0))) div CAST('%3' AS DECIMAL(38,0)))",
+	HexToWhole: "try_cast(conv(%1, 16, 10) AS BIGINT)",
+	Rounded:    "try_cast(rint(%1) AS BIGINT)",
+	Sum256:     "sha2(%1, 256)",
+	Octets:     "octet_length(%1)",
+	Sum:        "try_sum(try_cast(%1 AS DECIMAL(38,%2)))",
+
 	WideQuotient: "(%1 div %2)",
-	Rounded:      "try_cast(rint(%1) AS BIGINT)",
-	Sum256:       "sha2(%1, 256)",
-	Octets:       "octet_length(%1)",
-	Sum:          "try_sum(try_cast(%1 AS DECIMAL(38,%2)))",
 
 	Trimmed: "%1(' ', %2)", // what is taken away is first
 	Find:    "instr(%1, %2)",

@@ -20,7 +20,8 @@ var totalsQuestions = []string{
 	`SELECT sum(amount - 40) FROM events`,
 	`SELECT avg(amount) FROM events`,
 	`SELECT extract(month FROM day) AS m, count(*) FROM events GROUP BY 1 ORDER BY 1`,
-	`SELECT extract(month FROM day) AS m, count(*), sum(amount), avg(amount) FROM events WHERE day < '2024-03-01' GROUP BY 1 ORDER BY 1`,
+	`SELECT extract(month FROM day) AS m, count(*), sum(amount), avg(amount) FROM events WHERE day < '2024-03-01'
+		GROUP BY 1 ORDER BY 1`,
 	`SELECT p.age / 20 AS a, sum(e.amount) FROM events e JOIN people p ON p.uid = e.uid GROUP BY 1 ORDER BY 1`,
 	`SELECT count(*) FILTER (WHERE amount > 50), sum(amount) FILTER (WHERE amount <= 50) FROM events`,
 }
@@ -32,7 +33,8 @@ func TestTotals(t *testing.T) {
 	plain, _ := kit.Lab{Engine: "postgres"}.Lay(t, 0)
 	for _, engine := range []string{"postgres", "duckdb"} {
 		t.Run(engine, func(t *testing.T) {
-			lab := kit.Lab{Engine: engine, Change: append([]string{"max_epsilon: 1,", "max_epsilon: 20000,"}, kit.Undeclared...)}
+			change := append([]string{"max_epsilon: 1,", "max_epsilon: 20000,"}, kit.Undeclared...)
+			lab := kit.Lab{Engine: engine, Change: change}
 			s := lab.Serve(t, 0)
 			alice := s.Connect("alice", "lab")
 			for _, set := range []string{"SET dp.contribution = ladder", "SET dp.epsilon = 10000"} {
