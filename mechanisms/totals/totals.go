@@ -10,16 +10,16 @@
 // adds noise package mechanisms.
 //
 // Claim. For every J the clamped sum Σ min(n, τ_J) over units is Σ_j min(τ_j, τ_J)·c_j of the cells c, so that any
-// clamp may be read from one release; and a unit's shares come to 1, or to less below the first step. Proof. With n between
-// τ_i and τ_{i+1}, n = (1−λ)·τ_i + λ·τ_{i+1}, the shares are 1−λ and λ. For J > i both steps count as they are: n. For
-// J ≤ i both count as τ_J. τ_0 = 0, and its cell is worth nothing and is not released. ∎
+// clamp may be read from one release; and a unit's shares come to 1, or to less below the first step. Proof. With n
+// between τ_i and τ_{i+1}, n = (1−λ)·τ_i + λ·τ_{i+1}, the shares are 1−λ and λ. For J > i both steps count as they
+// are: n. For J ≤ i both count as τ_J. τ_0 = 0, and its cell is worth nothing and is not released. ∎
 //
 // Sensitivity: shares are whole numbers of Parts (Shares), so that a unit moves the cells of a release by at most Parts
 // in L1, and no more in L2: what one row of a sum from 0 to Parts moves.
 //
 // Sources. Clamps and sums from the same cells: Dong, Luo, Fang and Yi, Instance-optimal clipping for summation
-// problems in the shuffle model (CCS 2024), whose cells hold whole units. Linear shares, and reading the clamp afterwards, are
-// this project's.
+// problems in the shuffle model (CCS 2024), whose cells hold whole units. Linear shares, and reading the clamp
+// afterwards, are this project's.
 package totals
 
 import (
