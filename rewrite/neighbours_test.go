@@ -98,9 +98,10 @@ func variantTexts() map[string]string {
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
 	return map[string]string{"add-remove, totals": neighbourPolicy,
-		"replace-one, totals":        replaceOne.Replace(neighbourPolicy),
-		"add-remove, unique, totals": shared.Replace(neighbourPolicy),
-		"add-remove":                 neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
+		"replace-one, totals":          replaceOne.Replace(neighbourPolicy),
+		"add-remove, no units, totals": strings.Replace(neighbourPolicy, "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
+		"add-remove, unique, totals":   shared.Replace(neighbourPolicy),
+		"add-remove":                   neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
 		"add-remove, other rules": ruled.Replace(neighbourPolicy), "replace-one, other rules": ruled.Replace(replaceOne.Replace(neighbourPolicy)),
 		"add-remove, no units":         strings.Replace(neighbourPolicy, "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, no units, groups": strings.Replace(grouped.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
@@ -514,6 +515,7 @@ var variantNames = []string{
 	"replace-one, other rules", "add-remove, groups", "replace-one, groups", "add-remove, no units",
 	"add-remove, no units, groups", "add-remove, unique", "replace-one, unique", "add-remove, totals",
 	"replace-one, totals", "add-remove, unique, totals",
+	"add-remove, no units, totals",
 }
 
 // TestAuditNeighbours: what a unit's rows move, whatever they are, is at most what the plan claims, in every statement,
