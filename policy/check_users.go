@@ -114,13 +114,17 @@ var settingRules = map[string]struct {
 		n, err := strconv.Atoi(text)
 		return err == nil && n >= 0 && n <= 1000
 	}},
+	"contribution": {"rows, ladder or a number above 0", func(text string) bool {
+		n, err := strconv.ParseFloat(text, 64)
+		return text == "rows" || text == "ladder" || err == nil && n > 0 && n <= 1e18 && strings.Trim(text, "0123456789.") == ""
+	}},
 	"dialect": {"postgres or mysql", func(text string) bool { return contains([]string{"postgres", "mysql"}, text) }},
 }
 
 // settings checks a user's session settings and writes them as SET would take them.
 func settings(s *settingsT, at place) map[string]string {
 	set := map[string]string{"epsilon": string(s.Epsilon), "delta": string(s.Delta), "confidence": string(s.Confidence), "max_error": string(s.MaxError),
-		"alarms": string(s.Alarms), "probes": s.Probes, "dialect": s.Dialect}
+		"alarms": string(s.Alarms), "probes": s.Probes, "contribution": string(s.Contribution), "dialect": s.Dialect}
 	maps.DeleteFunc(set, func(_, text string) bool { return text == "" })
 	if _, err := privacy.ParseEpsilon(string(s.Epsilon)); err != nil && s.Epsilon != "" {
 		at.key("epsilon").problem("%v", err)
