@@ -27,7 +27,7 @@ const fewSteps = 3
 // ofTotals asks for the counters that add up as units' totals, and returns the others.
 func (v *LeafPlanner) ofTotals(lp *LeafPlan, counters []int) (rest []int, refusal *refuse.Refusal) {
 	set := v.Optimizer.Context.Settings
-	if set.Contribution == (plans.Contribution{}) || set.MaxError > 0 || !derived.CanLadder(lp.Table) {
+	if set.Contribution == (plans.Contribution{}) || v.byRows || set.MaxError > 0 || !derived.CanLadder(lp.Table) {
 		return counters, nil
 	}
 	for _, n := range counters {

@@ -54,6 +54,7 @@ type LeafPlanner struct {
 	Notes     *semantics.Notes
 	Optimizer *Optimizer
 	SetBySet  bool // grouping sets are not measured at once
+	byRows    bool // counts and sums are not of units' totals
 }
 
 // askedTogether parts counters by what one request asks: those that add up, and those of each column whose presence is
@@ -273,7 +274,9 @@ func (a *Request) CellsOf(f Projection, row int, spots map[int][]int) []int {
 // turnedLeafPlan is the leaf plan of the flat question.
 func (v *LeafPlanner) turnedLeafPlan(f linear.Turned) (*LeafPlan, *refuse.Refusal) {
 	flat, at := f.Flat()
-	lp, refusal := v.leafPlan(flat)
+	own := *v
+	own.byRows = true
+	lp, refusal := own.leafPlan(flat)
 	if refusal != nil {
 		return nil, refusal
 	}
