@@ -3,6 +3,7 @@ package planner
 import (
 	"crypto/sha256"
 	"fmt"
+	"math/big"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -177,8 +178,7 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 	for i, linear := range from.Linear {
 		if i < len(p.Columns) && from.Counts[i] < 0 && p.Columns[i].Noisy {
 			p.Columns[i].Off = p.offBy(leaf, linear)
-			climbs := func(w outerquery.WeighedCount) bool { return leaf.Counts[w.Column].Climbs() }
-			p.Columns[i].Climbs = linear != nil && slices.ContainsFunc(linear.Counts, climbs)
+			p.Columns[i].Climbs = climbing(leaf, linear)
 		}
 	}
 	for i, source := range from.Counts {
@@ -186,7 +186,9 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 			continue
 		}
 		if p.Columns[i].Source = &leaf.Counts[source]; leaf.Counts[source].Type != 0 || leaf.Counts[source].Climbs() {
-			p.Columns[i].Climbs = leaf.Counts[source].Type == 0
+			if leaf.Counts[source].Climbs() {
+				p.Columns[i].Climbs = []plans.Climbing{{Of: &leaf.Counts[source], Worth: big.NewRat(1, 1)}}
+			}
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
@@ -360,4 +362,19 @@ func (p assembly) climbed(
 			run.Mix[r] = append(run.Mix[r], t)
 		}
 	}
+}
+
+// climbing are the columns of units' totals that a linear function of a leaf's columns is made of, if it is of nothing
+// else.
+func climbing(leaf *plans.Leaf, linear *outerquery.Linear) (list []plans.Climbing) {
+	if linear == nil {
+		return nil
+	}
+	for _, w := range linear.Counts {
+		if !leaf.Counts[w.Column].Climbs() {
+			return nil
+		}
+		list = append(list, plans.Climbing{Of: &leaf.Counts[w.Column], Worth: new(big.Rat).Abs(w.Worth)})
+	}
+	return list
 }

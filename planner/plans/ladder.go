@@ -18,6 +18,12 @@ type Ladder struct {
 	Fixed bool
 }
 
+// Climbing is a column of a leaf that is made of units' totals, and what one of its whole numbers is worth in a sum.
+type Climbing struct {
+	Of    *CountColumn
+	Worth *big.Rat
+}
+
 // Climbs reports whether a column has rows whose clamp is chosen from what was released: their errors are known then.
 func (c *CountColumn) Climbs() bool {
 	for i := range c.Runs {

@@ -86,7 +86,7 @@ type OutColumn struct {
 	Off    *big.Rat          // the largest half-width over rows where the column is a linear function of counts and sums
 	Source *CountColumn      // the leaf's column that it is, as it is; nil means computed
 	Number pgcatalog.Number  // what catalogs know it by, where it is a table's
-	Climbs bool              // its error is known once it is released: it is made of units' totals
+	Climbs []Climbing        // of which it is a sum, whose errors are known once they are released; none otherwise
 	Noisy  bool              // the column depends on released counts, not on keys and constants alone
 	Bound  Bound             // whether it is shown itself
 }

@@ -136,7 +136,7 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
 		if off, ok := widthOf(c); ok {
 			column.Error = fmt.Sprintf("±%s a value, noise alone", off)
-		} else if c.Climbs {
+		} else if len(c.Climbs) > 0 {
 			column.Error = "known once it is released: of what units add up to a clamp that is chosen from it"
 		} else if isShown(c) && !isChosen(c) && len(plan.Measures) > 0 {
 			column.Error = "not known"

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -38,51 +39,59 @@ func climbedValue(run *plans.Run, row int, c plans.Climbed, readings []reading) 
 	return mixedValue(run.Read(row, c), readings) + int64(math.Round(c.Add))
 }
 
-// climbed adds to the notices of an answer how far what was read of units' totals is off, and what is not in it.
+// climbed adds to the notices of an answer how far what was read of units' totals is off, and what is not in it, for
+// each of its columns that is a sum of such.
 func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
-	if len(notices) == 0 || !slices.ContainsFunc(plan.Leaves, func(l *plans.Leaf) bool {
-		return slices.ContainsFunc(l.Counts, func(c plans.CountColumn) bool { return c.Climbs() })
-	}) {
+	if len(notices) == 0 || !slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool { return len(c.Climbs) > 0 }) {
 		return notices
 	}
 	readings, err := r.readings(ctx, s, plan, ids)
 	if err != nil {
 		return notices
 	}
-	out := slices.Clone(notices)
+	climbed := map[*plans.Run]plans.Climbed{}
 	for _, leaf := range plan.Leaves {
-		all := climbedRuns(plan, leaf, readings)
-		for i := range leaf.Counts {
-			for r := range leaf.Counts[i].Runs {
-				run := &leaf.Counts[i].Runs[r]
-				if run.Ladder == nil {
-					continue
-				}
-				text := climbedText(plan, leaf.Counts[i].Unit, run, all[run])
-				if !strings.Contains(out[0].Message, text) {
-					out[0].Message += "; " + text
-				}
-			}
+		maps.Copy(climbed, climbedRuns(plan, leaf, readings))
+	}
+	out := slices.Clone(notices)
+	for i, c := range plan.Columns {
+		if len(c.Climbs) == 0 || !isShown(c) {
+			continue
 		}
+		name := columnName(plan, i)
+		if shownColumns(plan) == 1 {
+			name = "error"
+		}
+		out[0].Message += "; " + name + " " + climbedText(plan, c.Climbs, climbed)
 	}
 	return out
 }
 
-// climbedText says how far a run of totals is off. What units have above the clamp is not in it, however much that is;
+// climbedText says how far a sum of totals is off. What units have above the clamp is not in it, however much that is;
 // about so many have any.
-func climbedText(plan *plans.Plan, unit *big.Rat, run *plans.Run, c plans.Climbed) string {
-	units := plan.Dataset.Unit.Name + "s"
-	if unit == nil {
-		unit = big.NewRat(1, 1)
+func climbedText(plan *plans.Plan, list []plans.Climbing, climbed map[*plans.Run]plans.Climbed) string {
+	units, off := plan.Dataset.Unit.Name+"s", new(big.Rat)
+	clamps, above := []string{}, int64(0)
+	for _, c := range list {
+		most := int64(0)
+		for i := range c.Of.Runs {
+			run := &c.Of.Runs[i]
+			if run.Ladder == nil {
+				continue
+			}
+			own := climbed[run]
+			if own.Steps == 0 {
+				return "NULL: too few " + units + " show at this ε to say what they come to; more ε may show them"
+			}
+			most, above = max(most, own.Off), max(above, own.Above)
+			clamp := figure(new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(own.Clamp)))
+			if !slices.Contains(clamps, clamp) {
+				clamps = append(clamps, clamp)
+			}
+		}
+		off.Add(off, new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(most)))
 	}
-	in := func(n int64) string { return figure(new(big.Rat).Mul(unit, new(big.Rat).SetInt64(n))) }
-	if c.Steps == 0 {
-		return "NULL: too few " + units + " show at this ε to say what they come to; more ε may show them"
-	}
-	text := fmt.Sprintf("error ±%s a value at %s of what %s add up to %s each", in(c.Off), percent(plan.Confidence),
-		units, in(c.Clamp))
-	if c.Steps < len(run.Ladder.Steps) {
-		text += fmt.Sprintf("; what they add above that is not in it: about %d do", c.Above)
-	}
-	return text
+	text := fmt.Sprintf("±%s a value at %s of what %s add up to %s each", figure(off), percent(plan.Confidence), units,
+		strings.Join(clamps, " and "))
+	return text + fmt.Sprintf(", which about %d exceed", above)
 }

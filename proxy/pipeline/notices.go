@@ -232,7 +232,7 @@ func boundsText(plan *plans.Plan) string {
 // unknownError names the shown columns of which no error is known.
 func unknownError(plan *plans.Plan) (names []string) {
 	for i, c := range plan.Columns {
-		if _, known := widthOf(c); isShown(c) && !known && !isChosen(c) && !c.Climbs {
+		if _, known := widthOf(c); isShown(c) && !known && !isChosen(c) && len(c.Climbs) == 0 {
 			names = append(names, columnName(plan, i))
 		}
 	}
