@@ -632,4 +632,46 @@ var Faults = []Fault{
 		"		if c.Open == nil && lookedUp(c) && c.Any {\n",
 		"rewrite.TestCatalogue", false,
 	},
+	{
+		"all groups of a unit share its parts", "rewrite/laddered.go",
+		"OVER (PARTITION BY t.u) AS m",
+		"OVER (PARTITION BY t.u, t.n1) AS m",
+		"rewrite.TestAuditTotals", false,
+	},
+	{
+		"the two shares of a unit come to its parts", "rewrite/laddered.go",
+		`w.operate("t.q", "-", "t.r") + " ELSE`,
+		`"t.q" + " ELSE`,
+		"rewrite.TestAuditTotals", false,
+	},
+	{
+		"rows that name nobody are no unit together", "planner/derived/laddered.go",
+		"!t.NullEach && ",
+		"",
+		"rewrite.TestAuditTotals", false,
+	},
+	{
+		"nothing but the sum of shares is asked", "rewrite/laddered.go",
+		"	if !is {\n		return true\n",
+		"	if !is || l != nil {\n		return true\n",
+		"rewrite.TestLadderedAsksNothingElse", false,
+	},
+	{
+		"a ladder reads all rows of a unit", "rewrite/source.go",
+		"	case w.allRows:\n",
+		"	case w.allRows && w.err != nil:\n",
+		"test/answers.TestTotals", false,
+	},
+	{
+		"too few units show nothing", "mechanisms/totals/totals.go",
+		"		if c/unit > above {",
+		"		if c/unit > above || top == 0 {",
+		"test/answers.TestTotals", false,
+	},
+	{
+		"the half-width is of the last step that is read", "planner/plans/ladder.go",
+		"if j := run.Ladder.stepOf(t); j < c.Steps {",
+		"if j := run.Ladder.stepOf(t); j < c.Steps-1 {",
+		"planner/plans.TestClimbedWidths", false,
+	},
 }
