@@ -3,6 +3,7 @@ package planner
 import (
 	"flag"
 	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,11 @@ func golden(t *testing.T, c *reuse.Context, directive, sql string) string {
 			c.Settings.Epsilon = epsilon(t, value)
 		case "max_error":
 			fmt.Sscan(value, &c.Settings.MaxError)
+		case "contribution":
+			most, isNumber := new(big.Rat).SetString(value)
+			if c.Settings.Contribution = (plans.Contribution{Ladder: !isNumber}); isNumber {
+				c.Settings.Contribution.Most = most
+			}
 		case "alarms":
 			fmt.Sscan(value, &c.Settings.Alarms)
 		case "release":
