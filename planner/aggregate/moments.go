@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -50,6 +51,9 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
 	centred := moments[name] || g.centred[arg.Canon]
+	if g.b.Context.Settings.Contribution != (plans.Contribution{}) { // which of units' totals has another clamp than counts
+		centred = false
+	}
 	arg, refusal := g.inColumns(arg)
 	if refusal != nil {
 		return nil, refusal
