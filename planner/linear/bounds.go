@@ -58,7 +58,7 @@ func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 	unit := s.Table.Dataset.Unit
 	if l, is := s.Table.Derived.(*derived.Laddered); is {
 		notes.Add("rows of a " + unit.Name + " are counted however many there are; what one adds in all is clamped" +
-			l.ClampText())
+			l.ClampText() + ": ± does not cover what is above")
 		return
 	}
 	groups := s.Table.BoundsGroups(s.Cells)

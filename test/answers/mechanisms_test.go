@@ -60,6 +60,9 @@ var mechanismRows = []mechanismRow{
 	{"Sums and averages", "", []string{
 		`SELECT sum(minutes), avg(minutes), stddev(minutes), variance(minutes) FROM visits WHERE kind = 'lab'`, `SELECT kind, avg(minutes) FROM visits GROUP BY kind`},
 		[]string{"sum of whole numbers from -120 to 120 with discrete Laplace noise"}},
+	{"What a person adds in all", "SET dp.contribution = ladder", []string{
+		`SELECT sum(minutes) FROM visits`, `SELECT kind, count(*), sum(minutes) FROM visits GROUP BY kind`},
+		[]string{"sum of whole numbers from 0 to 1073741824 with discrete Laplace noise", "known once its clamp is chosen"}},
 	{"Reports known up front", "", nil, nil},
 }
 
@@ -239,16 +242,11 @@ func publicLines(statement, out string) string {
 	var lines []string
 	for line := range strings.Lines(out) {
 		if strings.HasPrefix(line, "NOTICE:") {
-			lines = append(lines, toldByNoise.ReplaceAllString(line, ""))
+			lines = append(lines, kit.BesideValues(line))
 		}
 	}
 	return strings.Join(lines, "")
 }
-
-// toldByNoise is what a notice says of released values and not of the policy: whether an answer is mostly noise, or
-// mostly of rows without a key. TestMostlyNoiseIsTold and TestMostlyNull hold it.
-var toldByNoise = regexp.MustCompile(`; mostly noise: ±\S+ on values near \S+( \([^)]*\))?` +
-	`|; \d+ % of \S+ is where .*? is NULL, which [^?]*\?`)
 
 // firstLinesApart are the first lines in which two texts differ.
 func firstLinesApart(a, b string) (inA, inB string, same bool) {

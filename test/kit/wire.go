@@ -123,7 +123,9 @@ func BesideValues(notice string) string { return lostInNoise.ReplaceAllString(no
 
 // The sign before the error is one character of the client's encoding: ± where that is UTF-8, else a byte.
 var lostInNoise = regexp.MustCompile(`; mostly noise: .[0-9.]+ on values near [0-9.]+( \((?:[^()]|\([^()]*\))*\))?` +
-	`|; \d+ % of .*? is where .*? is NULL, which [^?]*\?`)
+	`|; \d+ % of .*? is where .*? is NULL, which [^?]*\?` +
+	`|; \w+ .[0-9.]+ a value at [0-9.]+ % of what \w+ add up to [0-9. and]+ each, which about \d+ exceed` +
+	`|; \w+ NULL: too few \w+ show at this . to say what they come to; more . may show them`)
 
 // The number of a statement begins with its session's, which is random.
 var requests = regexp.MustCompile(`Request [0-9a-f]{16}-\d+`)
