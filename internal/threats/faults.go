@@ -610,7 +610,7 @@ var Faults = []Fault{
 	},
 	{
 		"what a row is called picks no rows", "cmd/dpproxy/draft/public.go",
-		`hidden != "" || titled(t, own) || int64(len(values)) > read.Rows/2 {`,
+		`hidden != "" || titled(r.to, own) || int64(len(values)) > d.read[r.to].Rows/2 {`,
 		`hidden != "" {`,
 		"cmd/dpproxy/draft.TestConditions", false,
 	},

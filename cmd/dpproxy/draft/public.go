@@ -114,9 +114,10 @@ func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
 	}
 	l := listing{typ: declared(c), remark: "the keys of " + r.to.called}
 	where := ""
-	if column, value := d.saidOf(c, r.to); column != "" {
-		condition := identifier(column) + " = '" + strings.ReplaceAll(value, "'", "''") + "'"
-		where, l.remark = ", where: "+strconv.Quote(condition), l.remark+" whose "+column+" its name says"
+	if columns, either := d.saidOf(c, r); len(columns) > 0 {
+		where = ", where: " + strconv.Quote(strings.Join(either, " OR "))
+		l.some = true
+		l.remark += " whose " + strings.Join(columns, " or ") + " its name says"
 	}
 	l.rules = "domain: {keys_of: " + quote(r.to.called+"."+r.key) + where + "}"
 	return l, true
@@ -139,27 +140,50 @@ func (d *drafter) readPublic() (err error) {
 	return nil
 }
 
-// saidOf finds the text in a column of a public table that is a part of another column's name, the longest of all, if
-// the column classifies rows, as what rows are called does not, and no other text is as long.
-func (d *drafter) saidOf(c *Column, t *Table) (column, value string) {
-	name, most, read := " "+strings.Join(words(c.Name), " ")+" ", 0, d.read[t]
-	for _, own := range t.Columns {
-		values := read.Values[own.Name]
-		if d.publicColumn(t, own).hidden != "" || titled(t, own) || int64(len(values)) > read.Rows/2 {
+// saidOf finds the longest text in columns of a public table that the name of a column that leads there ends with, but
+// for words of the key: drug_type_concept_id is a type, and no drug. The columns are those that classify rows, as what
+// rows are called does not; one that has two such texts says nothing.
+func (d *drafter) saidOf(c *Column, r reference) (columns, either []string) {
+	name, head, most := words(c.Name), []string(nil), 0
+	for head = name; len(head) > 0 && slices.Contains(append(words(r.to.Name), words(r.key)...), last(head)); {
+		head = head[:len(head)-1]
+	}
+	for _, own := range r.to.Columns {
+		values := d.read[r.to].Values[own.Name]
+		if d.publicColumn(r.to, own).hidden != "" || titled(r.to, own) || int64(len(values)) > d.read[r.to].Rows/2 {
 			continue
 		}
+		value, longest := "", 0
 		for _, v := range values {
-			said := strings.Join(words(v), " ")
-			switch {
-			case !strings.Contains(name, " "+said+" ") || strings.ContainsFunc(v, unprintable) || len(said) < most:
-			case len(said) == most:
-				column, value = "", ""
+			said := words(v)
+			switch n := len(strings.Join(said, " ")); {
+			case n < longest || !tells(name, said, len(head)) || strings.ContainsFunc(v, unprintable):
+			case n == longest:
+				value = ""
 			default:
-				column, value, most = own.Name, v, len(said)
+				value, longest = v, n
 			}
 		}
+		if value == "" || longest < most {
+			continue
+		}
+		if longest > most {
+			columns, either, most = nil, nil, longest
+		}
+		columns = append(columns, own.Name)
+		either = append(either, identifier(own.Name)+" = '"+strings.ReplaceAll(value, "'", "''")+"'")
 	}
-	return column, value
+	return columns, either
+}
+
+// tells reports whether some words stand in a name where its last word before a place does.
+func tells(name, said []string, end int) bool {
+	for i := range min(end, len(name)-len(said)+1) {
+		if i+len(said) >= end && len(said) > 0 && slices.Equal(name[i:i+len(said)], said) {
+			return true
+		}
+	}
+	return false
 }
 
 // shown lists the columns of a public table that are shown, and reports whether it has nothing else but totals, names
