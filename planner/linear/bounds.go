@@ -117,8 +117,8 @@ func NoteClampedIn(t *policy.Table, where []*semantics.Expr, notes *semantics.No
 	noteClamped(t, valuesRead(t, where, nil), notes)
 }
 
-// valuesRead adds the columns of a table whose values expressions depend on, and those of which they ask whether they are
-// NULL, where values outside the domain are.
+// valuesRead adds the columns of a table whose values expressions depend on, and those of which they ask whether they
+// are NULL, where values outside the domain are.
 func valuesRead(t *policy.Table, exprs []*semantics.Expr, columns []*policy.Column) []*policy.Column {
 	for _, e := range exprs {
 		values := e.ValuesRead()
@@ -131,8 +131,8 @@ func valuesRead(t *policy.Table, exprs []*semantics.Expr, columns []*policy.Colu
 	return columns
 }
 
-// noteClamped notes which of some columns of a table, or of those that decide these, are clamped, and which have codes of
-// which the policy takes a part.
+// noteClamped notes which of some columns of a table, or of those that decide these, are clamped, and of which a policy
+// lists a part of the codes.
 func noteClamped(t *policy.Table, columns []*policy.Column, notes *semantics.Notes) {
 	for i := 0; i < len(columns); i++ {
 		c := columns[i]

@@ -85,13 +85,17 @@ func newcomerIn(t *testing.T, example string) *newcomer {
 		t.Fatal(err)
 	}
 	scripts, err := filepath.Glob("../../examples/" + example + "/*.sql")
-	for _, path := range scripts {
-		if text, e := os.ReadFile(path); e != nil || os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600) != nil {
-			t.Fatalf("%s: %v", path, e)
-		}
-	}
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts of %s: %v", example, err)
+	}
+	for _, path := range scripts {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	port, free := strconv.Itoa(server.Port), freePort(t)
 	n := &newcomer{t: t, example: example, dir: dir, address: "127.0.0.1:" + free}
@@ -156,7 +160,7 @@ func (n *newcomer) part(kind string, lines []string) string {
 			n.t.Fatalf("a part of the page begins with %q, which is no prompt, no edit, and not marked as not run", lines[0])
 		}
 		out := 0
-		for out < len(rest) && !strings.HasPrefix(rest[out], shellPrompt) && !strings.HasPrefix(rest[out], n.example+psqlPrompt) {
+		for out < len(rest) && !n.prompts(rest[out]) {
 			out++
 		}
 		written.WriteString(strings.Join(lines[:of], ""))
@@ -178,6 +182,11 @@ func (n *newcomer) prompted(lines []string) (command string, of int, rest []stri
 		of++
 	}
 	return command, of, lines[of:]
+}
+
+// prompts reports whether a line begins with a prompt.
+func (n *newcomer) prompts(line string) bool {
+	return strings.HasPrefix(line, shellPrompt) || strings.HasPrefix(line, n.example+psqlPrompt)
 }
 
 // answer runs a command of the shell or a statement.
