@@ -176,7 +176,7 @@ func (d *drafter) saidOf(c *Column, r reference) (columns, either []string) {
 	return columns, either
 }
 
-// tells reports whether some words stand in a name where its last word before a place does.
+// tells reports whether a name has some words together, of which one is its last before a place.
 func tells(name, said []string, end int) bool {
 	for i := range min(end, len(name)-len(said)+1) {
 		if i+len(said) >= end && len(said) > 0 && slices.Equal(name[i:i+len(said)], said) {
