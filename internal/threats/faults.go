@@ -615,6 +615,18 @@ var Faults = []Fault{
 		"cmd/dpproxy/draft.TestConditions", false,
 	},
 	{
+		"a type of drugs is a drug", "cmd/dpproxy/draft/public.go",
+		"i+len(said) >= end && ",
+		"",
+		"cmd/dpproxy/draft.TestConditions", false,
+	},
+	{
+		"codes that a policy does not list are not said to be NULL", "planner/linear/bounds.go",
+		`c.List == nil || c.List.Where == "":`,
+		`c.List == nil || c.List.Where != "":`,
+		"cmd/dpproxy.TestCodes", false,
+	},
+	{
 		"a column is asked before its keys are read", "policy/lists.go",
 		"		col.Private, col.Domain = true, d\n",
 		"		col.Domain = d\n",
