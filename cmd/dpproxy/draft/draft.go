@@ -130,7 +130,7 @@ datasets:
 			"init --from 2020-01-01 --until 2029-12-31 gives them yours\n", firstDay, lastDay)
 	}
 	if d.some {
-		d.out.WriteString("      # EDIT: where: beside keys_of is a guess by the column's name; add other codes that rows have (0, say), " +
+		d.out.WriteString("      # EDIT: where: beside keys_of is a guess by the column's name; add other codes that rows have, " +
 			"or strike it: such rows have no group but NULL, and join nothing\n")
 	}
 	d.guesses()

@@ -123,10 +123,10 @@ func TestNeverPublic(t *testing.T) {
 // word is not.
 func TestConditions(t *testing.T) {
 	for values, want := range map[string]string{
-		"kind: Colour, Size":                           `where: "\"kind\" = 'Colour'"`,
-		"kind: Colour, Thing, Size":                    `where: "\"kind\" = 'Colour'"`,
-		"kind: Colour, Colour Thing":                   `where: "\"kind\" = 'Colour Thing'"`,
-		"kind: Colour, Size; category: Colours, Sizes": `where: "\"kind\" = 'Colour' OR \"category\" = 'Colours'"`,
+		"kind: Colour, Size":                           `where: "\"kind\" = 'Colour' OR \"id\" = 0"`,
+		"kind: Colour, Thing, Size":                    `where: "\"kind\" = 'Colour' OR \"id\" = 0"`,
+		"kind: Colour, Colour Thing":                   `where: "\"kind\" = 'Colour Thing' OR \"id\" = 0"`,
+		"kind: Colour, Size; category: Colours, Sizes": `where: "\"kind\" = 'Colour' OR \"category\" = 'Colours' OR \"id\" = 0"`,
 		"name: Colour, Size":                           "",
 		"kind: Colour, colours, COLOUR":                "",
 		"kind: Size, Weight":                           "",

@@ -105,7 +105,8 @@ func (d *drafter) lists() {
 // keysOf decides on a column that names the rows of a public table by a key that it shows: its values are the keys, or
 // those of the rows of which a text says what the column's name does:
 //
-//	visit_concept_id → concept(concept_id, domain_id, …):   {keys_of: concept.concept_id, where: "domain_id = 'Visit'"}
+//	visit_concept_id → concept(concept_id, domain_id, …):
+//	{keys_of: concept.concept_id, where: "domain_id = 'Visit' OR concept_id = 0"}
 func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
 	key := r.to.column(r.key)
 	if d.publicColumn(r.to, key).hidden != "" || whole(c) != whole(key) || textual(c) != textual(key) ||
@@ -115,9 +116,11 @@ func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
 	l := listing{typ: declared(c), remark: "the keys of " + r.to.called}
 	where := ""
 	if columns, either := d.saidOf(c, r); len(columns) > 0 {
-		where = ", where: " + strconv.Quote(strings.Join(either, " OR "))
-		l.some = true
-		l.remark += " whose " + strings.Join(columns, " or ") + " its name says"
+		if whole(key) { // of many lists the row of those that have no code
+			either = append(either, identifier(r.key)+" = 0")
+		}
+		where, l.some = ", where: "+strconv.Quote(strings.Join(either, " OR ")), true
+		l.remark += " whose " + strings.Join(columns, " or ") + " its name says, and 0"
 	}
 	l.rules = "domain: {keys_of: " + quote(r.to.called+"."+r.key) + where + "}"
 	return l, true
