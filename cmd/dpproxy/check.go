@@ -383,7 +383,11 @@ func (q typical) priced(one proxy.Priced) string {
 	}
 	if one.HalfWidth != nil && q.answer != nil && q.answer.Sign() > 0 {
 		share, _ := new(big.Rat).Quo(one.HalfWidth, q.answer).Float64()
-		text += fmt.Sprintf(", %s %% of %s", privacy.Percent(share, 2), q.answer.FloatString(0))
+		digits := 0
+		if q.answer.Cmp(big.NewRat(10, 1)) < 0 { // rows in each of very many groups: 0.49, and not 0
+			digits = 2
+		}
+		text += fmt.Sprintf(", %s %% of %s", privacy.Percent(share, 2), q.answer.FloatString(digits))
 	}
 	return text
 }

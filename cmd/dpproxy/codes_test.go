@@ -12,7 +12,7 @@ import (
 
 // TestCodes: columns of codes with gaps are checked, served and read anew: GROUP BY has a row for each key of the
 // public table that the policy's condition and the statement's leave; a key that is added is there once the policy is read
-// again; a condition that is no SQL is a problem of its line.
+// again; a notice says that other codes count as NULL; a condition that is no SQL is a problem of its line.
 func TestCodes(t *testing.T) {
 	server := pgtest.Shared(t)
 	role, database := server.Role(t, ""), server.Database(t)
@@ -71,6 +71,19 @@ datasets:
 	} {
 		if got := rowsOf(w.Ask(sql)); got != want {
 			t.Errorf("%s: %s, want %s", sql, got, want)
+		}
+	}
+	for sql, noted := range map[string]bool{
+		"SELECT count(*) FROM person JOIN concept ON concept_id = gender": true,
+		"SELECT count(gender) FROM person":                                true,
+		"SELECT count(*) FROM person WHERE gender < 8540":                 true,
+		"SELECT count(*) FROM person WHERE visit > 9201":                  false, // it has another notice
+		"SELECT count(*) FROM person":                                     false,
+	} {
+		notes := strings.Join(w.Ask(sql).Notes, "; ")
+		if strings.Contains(notes, "values of gender outside its domain count as NULL") != noted ||
+			strings.Contains(notes, "values of visit") {
+			t.Errorf("%s: %s", sql, notes)
 		}
 	}
 	server.Exec(t, database, `INSERT INTO concept VALUES (8551, 'Gender', 'unknown')`)

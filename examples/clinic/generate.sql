@@ -12,8 +12,8 @@ CREATE TABLE concept (concept_id integer PRIMARY KEY, concept_name text NOT NULL
   invalid_reason text);
 CREATE TABLE concept_relationship (concept_id_1 integer, concept_id_2 integer, relationship_id text, valid_start_date date, valid_end_date date,
   invalid_reason text, PRIMARY KEY (concept_id_1, concept_id_2, relationship_id));
-CREATE TABLE concept_ancestor (ancestor_concept_id integer, descendant_concept_id integer, min_levels_of_separation integer,
-  max_levels_of_separation integer, PRIMARY KEY (ancestor_concept_id, descendant_concept_id));
+CREATE TABLE concept_ancestor (ancestor_concept_id integer NOT NULL, descendant_concept_id integer NOT NULL,
+  min_levels_of_separation integer NOT NULL, max_levels_of_separation integer NOT NULL);
 CREATE TABLE concept_synonym (concept_id integer, concept_synonym_name text, language_concept_id integer);
 
 INSERT INTO vocabulary VALUES ('None', 'No vocabulary', 'v5 2024', 0), ('Basics', 'Sexes, visits, units', 'v5 2024', 44819100),
@@ -80,6 +80,12 @@ INSERT INTO concept SELECT 4500000, 'Clinical finding', 'Condition', 'Findings',
 
 INSERT INTO concept_synonym SELECT concept_id, 'Illness' || substr(concept_name, strpos(concept_name, ' ')), 4180186 FROM concept WHERE concept_class_id = 'Finding' AND concept_id > 4500000
   UNION ALL SELECT id, upper(name), 4180186 FROM disorder WHERE number IS NOT NULL;
+
+CREATE TABLE domain AS SELECT DISTINCT domain_id, domain_id AS domain_name, 0 AS domain_concept_id FROM concept;
+CREATE TABLE concept_class AS
+  SELECT DISTINCT concept_class_id, concept_class_id AS concept_class_name, 0 AS concept_class_concept_id FROM concept;
+ALTER TABLE domain ADD PRIMARY KEY (domain_id);
+ALTER TABLE concept_class ADD PRIMARY KEY (concept_class_id);
 
 -- Each concept is its own ancestor, at no distance.
 INSERT INTO concept_ancestor

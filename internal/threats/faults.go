@@ -610,9 +610,21 @@ var Faults = []Fault{
 	},
 	{
 		"what a row is called picks no rows", "cmd/dpproxy/draft/public.go",
-		`hidden != "" || titled(t, own) || int64(len(values)) > read.Rows/2 {`,
+		`hidden != "" || titled(r.to, own) || int64(len(values)) > d.read[r.to].Rows/2 {`,
 		`hidden != "" {`,
 		"cmd/dpproxy/draft.TestConditions", false,
+	},
+	{
+		"a type of drugs is a drug", "cmd/dpproxy/draft/public.go",
+		"i+len(said) >= end && ",
+		"",
+		"cmd/dpproxy/draft.TestConditions", false,
+	},
+	{
+		"codes that a policy does not list are not said to be NULL", "planner/linear/bounds.go",
+		`c.List == nil || c.List.Where == "":`,
+		`c.List == nil || c.List.Where != "":`,
+		"cmd/dpproxy.TestCodes", false,
 	},
 	{
 		"a column is asked before its keys are read", "policy/lists.go",

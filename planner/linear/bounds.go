@@ -122,17 +122,22 @@ func NoteClampedIn(t *policy.Table, where []*semantics.Expr, notes *semantics.No
 	noteClamped(t, valuesRead(t, where, nil), notes)
 }
 
-// valuesRead adds the columns of a table whose values expressions depend on.
+// valuesRead adds the columns of a table whose values expressions depend on, and those of which they ask whether they
+// are NULL, where values outside the domain are.
 func valuesRead(t *policy.Table, exprs []*semantics.Expr, columns []*policy.Column) []*policy.Column {
 	for _, e := range exprs {
-		for _, at := range e.ValuesRead() {
-			columns = append(columns, t.Columns[at])
+		values := e.ValuesRead()
+		for _, at := range e.Cols {
+			if c := t.Columns[at]; slices.Contains(values, at) || c.Outside == policy.OutsideOther {
+				columns = append(columns, c)
+			}
 		}
 	}
 	return columns
 }
 
-// noteClamped notes which of some columns of a table, or of those that decide these, are clamped.
+// noteClamped notes which of some columns of a table, or of those that decide these, are clamped, and of which a policy
+// lists a part of the codes.
 func noteClamped(t *policy.Table, columns []*policy.Column, notes *semantics.Notes) {
 	for i := 0; i < len(columns); i++ {
 		c := columns[i]
@@ -140,15 +145,31 @@ func noteClamped(t *policy.Table, columns []*policy.Column, notes *semantics.Not
 			continue
 		}
 		columns = append(columns, derived.DecidedBy(c)...)
-		if c.Input != nil || c.Outside != policy.OutsideClamp || c.Reading != nil {
+		as := outsideCounts(c)
+		if as == "" {
 			continue
 		}
 		name := c.Name
 		if t.Derived != nil {
 			name = c.Table.Name + "." + name
 		}
-		notes.Add("values of " + name + " outside its domain count as its nearest end")
+		notes.Add("values of " + name + " outside its domain count as " + as)
 	}
+}
+
+// outsideCounts is what values of a column outside its domain count as; "" means nothing need be said of it.
+func outsideCounts(c *policy.Column) string {
+	switch {
+	case c.Input != nil || c.Reading != nil:
+	case c.Outside == policy.OutsideClamp:
+		return "its nearest end"
+	case c.Outside != policy.OutsideOther || c.List == nil || c.List.Where == "": // no row of the public table is left out
+	case c.Type.Textual():
+		return "'other'"
+	default:
+		return "NULL"
+	}
+	return ""
 }
 
 // boundedIn lists the tables of the policy whose rows are bounded on the way to t's, once for each place.

@@ -227,7 +227,7 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 	if q.Valid() {
 		e.Query, e.Arguments = sent(q)
 		if len(q.Proven()) > 0 {
-			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
+			e.Bound = "the query bounds each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
 		}
 	}
 	return e

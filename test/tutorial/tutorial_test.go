@@ -1,5 +1,5 @@
-// Package tutorial does what docs/tutorial.md tells a newcomer to do, against a real PostgreSQL server and the real
-// dpproxy, and holds what comes of it against what the page shows.
+// Package tutorial does what docs/tutorial.md and docs/tutorial-clinic.md tell a newcomer to do, against a real PostgreSQL
+// server and the real dpproxy, and holds what comes of it against what the pages show.
 package tutorial
 
 import (
@@ -23,27 +23,31 @@ import (
 func TestMain(m *testing.M) { os.Exit(kit.Main(m, nil)) }
 
 const (
-	page         = "../../docs/tutorial.md"
-	shop         = "../../examples/shop"
 	shellPrompt  = "$ "
-	psqlPrompt   = "shop=> "
-	psqlContinue = "shop-> "
+	psqlPrompt   = "=> " // after the database's name
+	psqlContinue = "-> "
 	unrun        = "# On your machine" // the first line of a part that the test does otherwise
-	login        = "PGPASSWORD=sesame psql -h 127.0.0.1 -p 6432 -U alice shop"
+	login        = "PGPASSWORD=sesame psql -h 127.0.0.1 -p 6432 -U alice "
 	database     = "127.0.0.1:5432" // as the page writes it
 	proxy        = "127.0.0.1:6432"
 )
 
-// TestTutorial runs each command, edit and statement of the page in its order. Each must be answered, with what the
+// TestTutorial runs each command, edit and statement of a page in its order. Each must be answered, with what the
 // page shows: the same words, columns, groups and notices; numbers may differ, but where an answer tells its error, by
 // no more than that explains. With -update it writes what comes of them.
-func TestTutorial(t *testing.T) {
+func TestTutorial(t *testing.T) { follow(t, "../../docs/tutorial.md", "shop") }
+
+// TestTutorialOfTheClinic does so with the page of the clinic.
+func TestTutorialOfTheClinic(t *testing.T) { follow(t, "../../docs/tutorial-clinic.md", "clinic") }
+
+// follow does what a page says of an example, whose database has its name.
+func follow(t *testing.T, page, example string) {
 	kit.Beside(t)
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newcomerIn(t)
+	n := newcomerIn(t, example)
 	written := n.follow(string(text))
 	if n.commands < 8 || n.statements < 12 || n.edits < 1 {
 		t.Errorf("%d commands, %d statements, %d edits were found: the page is read wrongly", n.commands, n.statements, n.edits)
@@ -58,6 +62,7 @@ func TestTutorial(t *testing.T) {
 // newcomer follows the page in a directory of her own.
 type newcomer struct {
 	t          *testing.T
+	example    string
 	dir        string
 	env        []string
 	here, page *strings.Replacer // from the page's addresses to the test's, and back
@@ -68,7 +73,7 @@ type newcomer struct {
 	commands, statements, edits int
 }
 
-func newcomerIn(t *testing.T) *newcomer {
+func newcomerIn(t *testing.T, example string) *newcomer {
 	t.Helper()
 	server := pgtest.Start(t)
 	executable, err := kit.Executable()
@@ -79,11 +84,21 @@ func newcomerIn(t *testing.T) *newcomer {
 	if err := os.Symlink(executable, filepath.Join(bin, "dpproxy")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(dir, os.DirFS(shop)); err != nil {
-		t.Fatal(err)
+	scripts, err := filepath.Glob("../../examples/" + example + "/*.sql")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts of %s: %v", example, err)
+	}
+	for _, path := range scripts {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	port, free := strconv.Itoa(server.Port), freePort(t)
-	n := &newcomer{t: t, dir: dir, address: "127.0.0.1:" + free}
+	n := &newcomer{t: t, example: example, dir: dir, address: "127.0.0.1:" + free}
 	n.here = strings.NewReplacer(database, "127.0.0.1:"+port, proxy, n.address)
 	n.page = strings.NewReplacer("127.0.0.1:"+port, database, n.address, proxy)
 	n.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PGHOST=127.0.0.1", "PGPORT="+port, "PGUSER=postgres", "PGSSLMODE=prefer", "LC_ALL=C.UTF-8")
@@ -140,12 +155,12 @@ func (n *newcomer) part(kind string, lines []string) string {
 	}
 	var written strings.Builder
 	for len(lines) > 0 {
-		command, of, rest := prompted(lines)
+		command, of, rest := n.prompted(lines)
 		if command == "" {
 			n.t.Fatalf("a part of the page begins with %q, which is no prompt, no edit, and not marked as not run", lines[0])
 		}
 		out := 0
-		for out < len(rest) && !strings.HasPrefix(rest[out], shellPrompt) && !strings.HasPrefix(rest[out], psqlPrompt) {
+		for out < len(rest) && !n.prompts(rest[out]) {
 			out++
 		}
 		written.WriteString(strings.Join(lines[:of], ""))
@@ -156,23 +171,28 @@ func (n *newcomer) part(kind string, lines []string) string {
 }
 
 // prompted is the command or statement that some lines begin with, how many lines it has, and what follows.
-func prompted(lines []string) (command string, of int, rest []string) {
-	for _, prompt := range []string{shellPrompt, psqlPrompt} {
+func (n *newcomer) prompted(lines []string) (command string, of int, rest []string) {
+	for _, prompt := range []string{shellPrompt, n.example + psqlPrompt} {
 		if after, ok := strings.CutPrefix(lines[0], prompt); ok {
 			command, of = strings.TrimSpace(after), 1
 		}
 	}
-	for of > 0 && of < len(lines) && strings.HasPrefix(lines[of], psqlContinue) {
-		command += "\n" + strings.TrimSpace(strings.TrimPrefix(lines[of], psqlContinue))
+	for of > 0 && of < len(lines) && strings.HasPrefix(lines[of], n.example+psqlContinue) {
+		command += "\n" + strings.TrimSpace(strings.TrimPrefix(lines[of], n.example+psqlContinue))
 		of++
 	}
 	return command, of, lines[of:]
 }
 
+// prompts reports whether a line begins with a prompt.
+func (n *newcomer) prompts(line string) bool {
+	return strings.HasPrefix(line, shellPrompt) || strings.HasPrefix(line, n.example+psqlPrompt)
+}
+
 // answer runs a command of the shell or a statement.
 func (n *newcomer) answer(line, command string) string {
 	n.t.Helper()
-	if strings.HasPrefix(line, psqlPrompt) {
+	if strings.HasPrefix(line, n.example+psqlPrompt) {
 		n.statements++
 		if n.psql == nil {
 			n.t.Fatalf("%s: before the page has logged in", command)
@@ -181,8 +201,8 @@ func (n *newcomer) answer(line, command string) string {
 	}
 	n.commands++
 	switch {
-	case command == login:
-		n.psql = kit.StartPsqlWith(n.t, n.address, "alice", "sesame", "shop")
+	case command == login+n.example:
+		n.psql = kit.StartPsqlWith(n.t, n.address, "alice", "sesame", n.example)
 		return ""
 	case command == "kill %1":
 		n.stop()
@@ -232,28 +252,29 @@ func (n *newcomer) stop() {
 	n.serving, n.psql = nil, nil
 }
 
-// edit makes the changes of policy.yaml that a part shows: a line that begins with - becomes the one that follows with
-// +.
+// edit makes the changes of policy.yaml that a part shows: lines that begin with - become those that follow with +.
 func (n *newcomer) edit(lines []string) {
 	n.t.Helper()
 	path := filepath.Join(n.dir, "policy.yaml")
-	before := ""
-	for _, line := range lines {
-		text := strings.TrimSpace(line[1:])
-		switch line[0] {
-		case '-':
-			before = text
-		case '+':
-			n.edits++
-			policy, err := os.ReadFile(path)
-			if err != nil || strings.Count(string(policy), before) != 1 {
-				n.t.Fatalf("%v: the policy has %q %d times:\n%s", err, before, strings.Count(string(policy), before), policy)
-			}
-			kit.Edit(n.t, path, before, text)
-		default:
-			n.t.Fatalf("an edit with a line that is neither - nor +: %q", line)
+	for len(lines) > 0 {
+		before, rest := marked(lines, "-")
+		after, rest := marked(rest, "+")
+		policy, err := os.ReadFile(path)
+		if times := strings.Count(string(policy), before); err != nil || before == "" || after == "" || times != 1 {
+			n.t.Fatalf("%v: the policy has %q %d times, for %q:\n%s", err, before, times, lines[0], policy)
 		}
+		n.edits++
+		kit.Edit(n.t, path, before, after)
+		lines = rest
 	}
+}
+
+// marked are the first lines that begin with a mark, without it, and the rest.
+func marked(lines []string, mark string) (text string, rest []string) {
+	for len(lines) > 0 && strings.HasPrefix(lines[0], mark) {
+		text, lines = text+lines[0][1:], lines[1:]
+	}
+	return strings.TrimSpace(text), lines
 }
 
 var (

@@ -18,6 +18,7 @@ type listing struct {
 	rules  string // "domain: {min: 0, max: 119}", "keys: join"
 	ends   bool   // its least and largest value are a guess
 	dates  bool   // its first and last day are
+	some   bool   // which codes it has is
 	remark string // what she may know
 	hidden string // why the column is not listed
 }

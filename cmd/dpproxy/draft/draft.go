@@ -42,6 +42,7 @@ type drafter struct {
 	made    *Draft
 	asked   map[string]bool // what a mark has asked already
 	dates   bool            // some first and last day is a guess
+	some    bool            // and so is which codes some column has
 }
 
 // Write drafts a policy. Where the schema does not tell whom the budget protects, the error is a Doubt.
@@ -127,6 +128,10 @@ datasets:
 	if d.dates {
 		fmt.Fprintf(&d.out, "      # EDIT: columns of dates and times have %s to %s, a guess: "+
 			"init --from 2020-01-01 --until 2029-12-31 gives them yours\n", firstDay, lastDay)
+	}
+	if d.some {
+		d.out.WriteString("      # EDIT: where: beside keys_of is a guess by the column's name; add other codes that rows have, " +
+			"or strike it: such rows have no group but NULL, and join nothing\n")
 	}
 	d.guesses()
 }
@@ -252,7 +257,7 @@ func (d *drafter) line(c *Column, l listing) {
 		entry += ", comment: " + fmt.Sprintf("%q", c.Comment)
 	}
 	entry += "}"
-	d.dates = d.dates || l.dates
+	d.dates, d.some = d.dates || l.dates, d.some || l.some
 	switch {
 	case l.ends:
 		entry += "   # a guess: EDIT says more above"

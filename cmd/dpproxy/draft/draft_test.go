@@ -119,26 +119,33 @@ func TestNeverPublic(t *testing.T) {
 }
 
 // TestConditions: a column's name picks rows of a list of codes by what classifies them, and never by what a row is
-// called, by a text that no other row has, or by one of several texts that say the same.
+// called, by a text that no other row has, by one of several texts of a column that say the same, or by what its last
+// word is not.
 func TestConditions(t *testing.T) {
 	for values, want := range map[string]string{
-		"kind: Colour, Size":    `where: "\"kind\" = 'Colour'"`,
-		"name: Colour, Size":    "",
-		"kind: Colour, colours": "",
-		"kind: Size, Weight":    "",
+		"kind: Colour, Size":                           `where: "\"kind\" = 'Colour' OR \"id\" = 0"`,
+		"kind: Colour, Thing, Size":                    `where: "\"kind\" = 'Colour' OR \"id\" = 0"`,
+		"kind: Colour, Colour Thing":                   `where: "\"kind\" = 'Colour Thing' OR \"id\" = 0"`,
+		"kind: Colour, Size; category: Colours, Sizes": `where: "\"kind\" = 'Colour' OR \"category\" = 'Colours' OR \"id\" = 0"`,
+		"name: Colour, Size":                           "",
+		"kind: Colour, colours, COLOUR":                "",
+		"kind: Size, Weight":                           "",
+		"kind: Eye, Thing":                             "",
 	} {
-		column, list, _ := strings.Cut(values, ": ")
-		texts := strings.Split(list, ", ")
+		read := map[string][]string{}
+		for _, v := range strings.Split(values, "; ") {
+			column, list, _ := strings.Cut(v, ": ")
+			read[column] = strings.Split(list, ", ")
+		}
 		codes := &Table{Schema: "public", Name: "things", Primary: []string{"id"}, Unique: [][]string{{"id"}},
-			Columns: []*Column{{Name: "id", Type: "integer"}, {Name: "name", Type: "text"}, {Name: "kind", Type: "text"}}}
+			Columns: []*Column{{Name: "id", Type: "integer"}, {Name: "name", Type: "text"}, {Name: "kind", Type: "text"},
+				{Name: "category", Type: "text"}}}
 		from := people("customers")
-		from.Columns = append(from.Columns, &Column{Name: "colour_thing_id", Type: "integer"})
-		from.Foreign = []Foreign{{Columns: []string{"colour_thing_id"}, To: codes, Keys: []string{"id"}}}
+		from.Columns = append(from.Columns, &Column{Name: "eye_colour_thing_id", Type: "integer"})
+		from.Foreign = []Foreign{{Columns: []string{"eye_colour_thing_id"}, To: codes, Keys: []string{"id"}}}
 		for rows, drafted := range map[int64]string{20: want, 2: ""} {
 			made, err := Write(&Schema{Tables: []*Table{from, codes}}, Options{Dataset: "d", Unit: "customers.id",
-				Read: func(*Table, []*Column) (Public, error) {
-					return Public{Rows: rows, Values: map[string][]string{column: texts}}, nil
-				}})
+				Read: func(*Table, []*Column) (Public, error) { return Public{Rows: rows, Values: read}, nil }})
 			_, rule, found := strings.Cut(made.Text, "keys_of: things.id")
 			rule, _, _ = strings.Cut(strings.TrimPrefix(rule, ", "), "}")
 			if err != nil || !found || rule != drafted {

@@ -105,7 +105,8 @@ func (d *drafter) lists() {
 // keysOf decides on a column that names the rows of a public table by a key that it shows: its values are the keys, or
 // those of the rows of which a text says what the column's name does:
 //
-//	visit_concept_id → concept(concept_id, domain_id, …):   {keys_of: concept.concept_id, where: "domain_id = 'Visit'"}
+//	visit_concept_id → concept(concept_id, domain_id, …):
+//	{keys_of: concept.concept_id, where: "domain_id = 'Visit' OR concept_id = 0"}
 func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
 	key := r.to.column(r.key)
 	if d.publicColumn(r.to, key).hidden != "" || whole(c) != whole(key) || textual(c) != textual(key) ||
@@ -114,9 +115,12 @@ func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
 	}
 	l := listing{typ: declared(c), remark: "the keys of " + r.to.called}
 	where := ""
-	if column, value := d.saidOf(c, r.to); column != "" {
-		condition := identifier(column) + " = '" + strings.ReplaceAll(value, "'", "''") + "'"
-		where, l.remark = ", where: "+strconv.Quote(condition), l.remark+" whose "+column+" its name says"
+	if columns, either := d.saidOf(c, r); len(columns) > 0 {
+		if whole(key) { // of many lists the row of those that have no code
+			either = append(either, identifier(r.key)+" = 0")
+		}
+		where, l.some = ", where: "+strconv.Quote(strings.Join(either, " OR ")), true
+		l.remark += " whose " + strings.Join(columns, " or ") + " its name says, and 0"
 	}
 	l.rules = "domain: {keys_of: " + quote(r.to.called+"."+r.key) + where + "}"
 	return l, true
@@ -139,27 +143,50 @@ func (d *drafter) readPublic() (err error) {
 	return nil
 }
 
-// saidOf finds the text in a column of a public table that is a part of another column's name, the longest of all, if
-// the column classifies rows, as what rows are called does not, and no other text is as long.
-func (d *drafter) saidOf(c *Column, t *Table) (column, value string) {
-	name, most, read := " "+strings.Join(words(c.Name), " ")+" ", 0, d.read[t]
-	for _, own := range t.Columns {
-		values := read.Values[own.Name]
-		if d.publicColumn(t, own).hidden != "" || titled(t, own) || int64(len(values)) > read.Rows/2 {
+// saidOf finds the longest text in columns of a public table that the name of a column that leads there ends with, but
+// for words of the key: drug_type_concept_id is a type, and no drug. The columns are those that classify rows, as what
+// rows are called does not; one that has two such texts says nothing.
+func (d *drafter) saidOf(c *Column, r reference) (columns, either []string) {
+	name, head, most := words(c.Name), []string(nil), 0
+	for head = name; len(head) > 0 && slices.Contains(append(words(r.to.Name), words(r.key)...), last(head)); {
+		head = head[:len(head)-1]
+	}
+	for _, own := range r.to.Columns {
+		values := d.read[r.to].Values[own.Name]
+		if d.publicColumn(r.to, own).hidden != "" || titled(r.to, own) || int64(len(values)) > d.read[r.to].Rows/2 {
 			continue
 		}
+		value, longest := "", 0
 		for _, v := range values {
-			said := strings.Join(words(v), " ")
-			switch {
-			case !strings.Contains(name, " "+said+" ") || strings.ContainsFunc(v, unprintable) || len(said) < most:
-			case len(said) == most:
-				column, value = "", ""
+			said := words(v)
+			switch n := len(strings.Join(said, " ")); {
+			case n < longest || !tells(name, said, len(head)) || strings.ContainsFunc(v, unprintable):
+			case n == longest:
+				value = ""
 			default:
-				column, value, most = own.Name, v, len(said)
+				value, longest = v, n
 			}
 		}
+		if value == "" || longest < most {
+			continue
+		}
+		if longest > most {
+			columns, either, most = nil, nil, longest
+		}
+		columns = append(columns, own.Name)
+		either = append(either, identifier(own.Name)+" = '"+strings.ReplaceAll(value, "'", "''")+"'")
 	}
-	return column, value
+	return columns, either
+}
+
+// tells reports whether a name has some words together, of which one is its last before a place.
+func tells(name, said []string, end int) bool {
+	for i := range min(end, len(name)-len(said)+1) {
+		if i+len(said) >= end && len(said) > 0 && slices.Equal(name[i:i+len(said)], said) {
+			return true
+		}
+	}
+	return false
 }
 
 // shown lists the columns of a public table that are shown, and reports whether it has nothing else but totals, names
