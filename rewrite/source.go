@@ -36,8 +36,10 @@ func (w *writer) source() (from string, bound []string) {
 	switch {
 	case w.table.Derived != nil:
 		return w.derived(), nil
-	case w.unbounded():
+	case w.unbounded() && len(w.enforced()) == 0:
 		return w.base(false, 0), nil
+	case w.unbounded():
+		return w.numbered(), nil
 	case w.dialect.Ready && !w.table.Dataset.Unit.Row && len(w.enforced()) == 0:
 		return w.base(false, w.table.MaxRowsPerUnit), nil
 	case w.table.Dataset.Unit.Row || w.settled(w.table) && len(w.enforced()) == 0:
