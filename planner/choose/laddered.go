@@ -90,8 +90,8 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 	return l, !several && len(l.Steps) <= fewSteps
 }
 
-// asItIs reports whether a sum is of a column's values, to which a clamp may be a bound: no squares or products, and not
-// of how far values are from the middle of their domain.
+// asItIs reports whether a sum is of a column's values, to which a clamp may be a bound: no squares or products, and
+// not of how far values are from the middle of their domain.
 func asItIs(sum *plans.Sum) bool {
 	return sum.Over <= 1 && !slices.ContainsFunc(sum.Terms, func(t plans.SumTerm) bool {
 		return len(t.Factors) > 1 || slices.ContainsFunc(t.Factors, func(f plans.Factor) bool { return f.Centre != 0 })
