@@ -3,6 +3,7 @@ package planner
 import (
 	"crypto/sha256"
 	"fmt"
+	"math/big"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -187,8 +188,7 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 	for i, linear := range from.Linear {
 		if i < len(p.Columns) && from.Counts[i] < 0 && p.Columns[i].Noisy {
 			p.Columns[i].Off = p.offBy(leaf, linear)
-			climbs := func(w outerquery.WeighedCount) bool { return leaf.Counts[w.Column].Climbs() }
-			p.Columns[i].Climbs = linear != nil && slices.ContainsFunc(linear.Counts, climbs)
+			p.Columns[i].Climbs = linear != nil && climbsAsItIs(leaf, linear.Counts)
 		}
 	}
 	for i, source := range from.Counts {
@@ -207,6 +207,19 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 		}
 		p.Columns[i].Error = &e
 	}
+}
+
+// climbsAsItIs reports whether a column is of units' totals alone, whose error is told once it is released; of what is
+// made of several none is.
+func climbsAsItIs(leaf *plans.Leaf, counts []outerquery.WeighedCount) bool {
+	if len(counts) != 1 || !leaf.Counts[counts[0].Column].Climbs() {
+		return false
+	}
+	unit := leaf.Counts[counts[0].Column].Unit
+	if unit == nil {
+		unit = big.NewRat(1, 1)
+	}
+	return new(big.Rat).Abs(counts[0].Worth).Cmp(unit) == 0
 }
 
 func (p assembly) digest(text string, values []policy.Value) plans.Digest {

@@ -162,6 +162,10 @@ func TestTotalsTogether(t *testing.T) {
 	if !strings.Contains(strings.Join(pairs.Notes, " "), "at most 5 rows of each person") {
 		t.Errorf("all pairs of a person's rows are made, however many there are: %q", pairs.Notes)
 	}
+	if made := ask(`SELECT sum(amount) * 2 - count(*) AS made FROM events`); !strings.Contains(
+		strings.Join(made.Notes, " "), "no ± is known for made") {
+		t.Errorf("of what is made of two totals the notice does not say that no ± is known: %q", made.Notes)
+	}
 	ask("SET dp.contribution = 10")
 	about(8635, count, 0)
 	about(1000, `SELECT count(*) FROM people`, 0)
