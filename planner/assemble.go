@@ -209,7 +209,7 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 	}
 }
 
-// climbsAsItIs reports whether a column is of units' totals alone, whose error is told once it is released; of what is
+// climbsAsItIs reports whether a column is of units' totals alone, whose error is known once it is released; of what is
 // made of several none is.
 func climbsAsItIs(leaf *plans.Leaf, counts []outerquery.WeighedCount) bool {
 	if len(counts) != 1 || !leaf.Counts[counts[0].Column].Climbs() {

@@ -44,7 +44,9 @@ func (v *LeafPlanner) ofTotals(lp *LeafPlan, counters []int) (asks []*Request, r
 			rest = append(rest, n)
 			continue
 		}
-		form := func(keys linear.Set) (*Request, *refuse.Refusal) { return quiet.ofLadder(lp.Question, keys, n, *l) }
+		form := func(keys linear.Set) (*Request, *refuse.Refusal) {
+			return quiet.ofLadder(lp.Question, keys, n, *l)
+		}
 		own, refusal := quiet.based(lp, form)
 		if refusal != nil { // keys of several columns, or too many cells
 			return nil, counters
@@ -75,13 +77,10 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 	}
 	several := derived.SeveralRows(q.Table)
 	if fixed != nil {
-		clamp := new(big.Rat).Quo(fixed, unit)
-		whole := new(big.Int).Quo(clamp.Num(), clamp.Denom())
-		if whole.Sign() <= 0 || !whole.IsInt64() || whole.Int64() > totals.MaxTop {
+		if l.Steps = clampedTo(new(big.Rat).Quo(fixed, unit)); l.Steps == nil {
 			return nil, false
 		}
-		l.Steps = totals.Ladder{whole.Int64()}
-		return l, !several && whole.Int64() >= most
+		return l, !several && l.Steps[0] >= most
 	}
 	if several {
 		most = min(most, totals.MaxTop/mostRows) * mostRows
@@ -90,11 +89,21 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 	return l, !several && len(l.Steps) <= fewSteps
 }
 
+// clampedTo is the ladder of one step, cut to a whole number; nil means there is none so small or large.
+func clampedTo(clamp *big.Rat) totals.Ladder {
+	whole := new(big.Int).Quo(clamp.Num(), clamp.Denom())
+	if whole.Sign() <= 0 || !whole.IsInt64() || whole.Int64() > totals.MaxTop {
+		return nil
+	}
+	return totals.Ladder{whole.Int64()}
+}
+
 // asItIs reports whether a sum is of a column's values, to which a clamp may be a bound: no squares or products, and
 // not of how far values are from the middle of their domain.
 func asItIs(sum *plans.Sum) bool {
+	centred := func(f plans.Factor) bool { return f.Centre != 0 }
 	return sum.Over <= 1 && !slices.ContainsFunc(sum.Terms, func(t plans.SumTerm) bool {
-		return len(t.Factors) > 1 || slices.ContainsFunc(t.Factors, func(f plans.Factor) bool { return f.Centre != 0 })
+		return len(t.Factors) > 1 || slices.ContainsFunc(t.Factors, centred)
 	})
 }
 
