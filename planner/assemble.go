@@ -119,14 +119,21 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 
 // fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
 func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *semantics.Notes) {
-	widest, threshold := int64(0), int64(0)
+	widest, threshold, climbs := int64(0), int64(0), false
 	for n, c := range lp.Counters {
 		if c.Width == nil {
 			continue
 		}
 		for i := range leaf.Counts[n].Runs {
-			run := &leaf.Counts[n].Runs[i]
-			run.Known = p.RunError(&leaf.Counts[*c.Width].Runs[i]).HalfWidth
+			run, of := &leaf.Counts[n].Runs[i], &leaf.Counts[*c.Width].Runs[i]
+			if of.Ladder != nil {
+				run.Off, run.Known, climbs = of, 1, true
+				if c.Twice {
+					run.Known = 2
+				}
+				continue
+			}
+			run.Known = p.RunError(of).HalfWidth
 			if c.Twice {
 				run.Known *= 2
 				threshold = max(threshold, run.Known)
@@ -140,6 +147,9 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 	}
 	if widest > 0 {
 		notes.Add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))
+	}
+	if climbs {
+		notes.Add("avg, variance and the like are NULL where the count of their rows is within its own error")
 	}
 }
 

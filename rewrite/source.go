@@ -36,8 +36,10 @@ func (w *writer) source() (from string, bound []string) {
 	switch {
 	case w.table.Derived != nil:
 		return w.derived(), nil
-	case w.allRows:
+	case w.unbounded() && len(w.enforced()) == 0:
 		return w.base(false, 0), nil
+	case w.unbounded():
+		return w.numbered(), nil
 	case w.dialect.Ready && !w.table.Dataset.Unit.Row && len(w.enforced()) == 0:
 		return w.base(false, w.table.MaxRowsPerUnit), nil
 	case w.table.Dataset.Unit.Row || w.settled(w.table) && len(w.enforced()) == 0:
@@ -45,6 +47,10 @@ func (w *writer) source() (from string, bound []string) {
 	}
 	return w.numbered(), []string{w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)}
 }
+
+// unbounded reports whether all rows of a unit are read: those that a ladder adds up, but of a table that has one row
+// of a unit by the policy, of which that one is read everywhere.
+func (w *columns) unbounded() bool { return w.allRows && w.table.MaxRowsPerUnit > 1 }
 
 // enforced are the keys of the writer's table of which one row each is taken, of those that a unit has.
 func (w *writer) enforced() (list []derived.Unique) {
@@ -195,7 +201,7 @@ func (w *columns) known(unit string) []string {
 	if !slices.Contains(w.proven, w.table) && !w.table.NullEach && (w.table.RowRank == "" || w.ranks == ranksAny) {
 		list = []string{unit + " IS NOT NULL"}
 	}
-	if rank := w.table.RowRank; rank != "" && !w.allRows {
+	if rank := w.table.RowRank; rank != "" && !w.unbounded() {
 		rank = "t." + w.name(rank)
 		if w.ranks == ranksAny {
 			list = append(list, w.operate(rank, ">=", w.whole(1)))

@@ -180,9 +180,10 @@ func (ch *Weigher) each(s *linear.Query, spec mechanisms.Spec) float64 {
 // additive asks for counts and sums: for counters side by side, or by combination of their conditions; and for each
 // grouping set by itself, or for some whose cells others add up. What has the least expected error is taken.
 func (v *LeafPlanner) additive(lp *LeafPlan, counters []int) *refuse.Refusal {
-	counters, refusal := v.ofTotals(lp, counters)
-	if refusal != nil || len(counters) == 0 {
-		return refusal
+	asks, counters := v.ofTotals(lp, counters)
+	lp.Requests = append(lp.Requests, asks...)
+	if len(counters) == 0 {
+		return nil
 	}
 	form := func(keys linear.Set) (*Request, *refuse.Refusal) { return v.plain(lp.Question, keys, counters) }
 	best, refusal := v.based(lp, form)

@@ -2,6 +2,7 @@ package choose
 
 import (
 	"math/big"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/derived"
@@ -24,62 +25,86 @@ const mostRows = 1 << 20
 // fewSteps is how many steps a ladder has that the bound of rows is as good as.
 const fewSteps = 3
 
-// ofTotals asks for the counters that add up as units' totals, and returns the others.
-func (v *LeafPlanner) ofTotals(lp *LeafPlan, counters []int) (rest []int, refusal *refuse.Refusal) {
+// ofTotals asks for the counters that add up as units' totals, and returns those that are asked by rows: all of them,
+// where one has to be, since an average of all rows' sum over some rows' count is neither's. Where a unit has one row,
+// and that is read for totals too, those are by rows that a ladder is no better for. So is whether a value has rows.
+func (v *LeafPlanner) ofTotals(lp *LeafPlan, counters []int) (asks []*Request, rest []int) {
 	set := v.Optimizer.Context.Settings
-	if set.Contribution == (plans.Contribution{}) || v.byRows || set.MaxError > 0 || !derived.CanLadder(lp.Table) {
-		return counters, nil
+	if set.Contribution == (plans.Contribution{}) || v.byRows || set.MaxError > 0 || !derived.CanLadder(lp.Table) ||
+		lp.Counters[counters[0]].Presence != "" {
+		return nil, counters
 	}
+	quiet := &LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
 	for _, n := range counters {
-		l := v.laddered(lp.Question, n)
+		l, asRows := quiet.laddered(lp.Question, n)
 		if l == nil {
+			return nil, counters
+		}
+		if asRows {
 			rest = append(rest, n)
 			continue
 		}
-		form := func(keys linear.Set) (*Request, *refuse.Refusal) { return v.ofLadder(lp.Question, keys, n, *l) }
-		asks, refusal := v.based(lp, form)
-		if refusal != nil { // keys of several columns
-			rest = append(rest, n)
-			continue
+		form := func(keys linear.Set) (*Request, *refuse.Refusal) {
+			return quiet.ofLadder(lp.Question, keys, n, *l)
 		}
-		lp.Requests = append(lp.Requests, asks...)
+		own, refusal := quiet.based(lp, form)
+		if refusal != nil { // keys of several columns, or too many cells
+			return nil, counters
+		}
+		asks = append(asks, own...)
 	}
-	return rest, nil
+	v.Notes.AddAll(*quiet.Notes)
+	return asks, rest
 }
 
-// laddered are the rows whose totals a counter asks for, without keys; nil means it cannot be asked so.
-func (v *LeafPlanner) laddered(q *linear.Question, counter int) *derived.Laddered {
-	quiet := LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
+// laddered are the rows whose totals a counter asks for, without keys; nil means it cannot be asked so, and asRows that
+// where a unit has one row the bound of that is as good.
+func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Laddered, asRows bool) {
 	c := q.Counters[counter]
-	solved, refusal := linear.Solve(q.On(nil, nil, []linear.Counter{c}), v.Binder.Env, quiet.Notes)
+	solved, refusal := linear.Solve(q.On(nil, nil, []linear.Counter{c}), v.Binder.Env, new(semantics.Notes))
 	if refusal != nil || len(solved.Counts) != 1 || len(solved.Grain) > 0 || solved.Rows > 0 {
-		return nil
+		return nil, false
 	}
-	l := &derived.Laddered{From: q.Table, Where: predicate.All(solved.Filter, solved.Counts[0])}
+	l = &derived.Laddered{From: q.Table, Where: predicate.All(solved.Filter, solved.Counts[0])}
+	fixed := v.Optimizer.Context.Settings.Contribution.Most
 	most, unit := int64(1), big.NewRat(1, 1)
 	if sums := solved.Summed(); sums != nil && sums[0] != nil {
-		if len(sums[0].Terms) == 0 || sums[0].Values > 0 {
-			return nil
+		if len(sums[0].Terms) == 0 || sums[0].Values > 0 || fixed != nil && !asItIs(sums[0]) {
+			return nil, false
 		}
 		l.Value, l.Signs, unit = sums[0], sums[0].Bound.Low < 0, c.Sum.Unit
 		most = max(-sums[0].Bound.Low, sums[0].Bound.High)
 	}
-	if fixed := v.Optimizer.Context.Settings.Contribution.Most; fixed != nil {
-		clamp := new(big.Rat).Quo(fixed, unit)
-		whole := new(big.Int).Quo(clamp.Num(), clamp.Denom())
-		if whole.Sign() <= 0 || !whole.IsInt64() || whole.Int64() > totals.MaxTop {
-			return nil
+	several := derived.SeveralRows(q.Table)
+	if fixed != nil {
+		if l.Steps = clampedTo(new(big.Rat).Quo(fixed, unit)); l.Steps == nil {
+			return nil, false
 		}
-		l.Steps = totals.Ladder{whole.Int64()}
-		return l
+		return l, !several && l.Steps[0] >= most
 	}
-	if q.Table.MaxRowsPerUnit > 1 {
+	if several {
 		most = min(most, totals.MaxTop/mostRows) * mostRows
 	}
-	if l.Steps = totals.To(min(most, totals.MaxTop)); len(l.Steps) <= fewSteps {
+	l.Steps = totals.To(min(most, totals.MaxTop))
+	return l, !several && len(l.Steps) <= fewSteps
+}
+
+// clampedTo is the ladder of one step, cut to a whole number; nil means there is none so small or large.
+func clampedTo(clamp *big.Rat) totals.Ladder {
+	whole := new(big.Int).Quo(clamp.Num(), clamp.Denom())
+	if whole.Sign() <= 0 || !whole.IsInt64() || whole.Int64() > totals.MaxTop {
 		return nil
 	}
-	return l
+	return totals.Ladder{whole.Int64()}
+}
+
+// asItIs reports whether a sum is of a column's values, to which a clamp may be a bound: no squares or products, and
+// not of how far values are from the middle of their domain.
+func asItIs(sum *plans.Sum) bool {
+	centred := func(f plans.Factor) bool { return f.Centre != 0 }
+	return sum.Over <= 1 && !slices.ContainsFunc(sum.Terms, func(t plans.SumTerm) bool {
+		return len(t.Factors) > 1 || slices.ContainsFunc(t.Factors, centred)
+	})
 }
 
 // ofLadder asks for the shares of units by some keys and the steps of a ladder.

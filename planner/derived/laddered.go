@@ -99,8 +99,17 @@ func IsLaddered(t *policy.Table) bool {
 	return is
 }
 
+// SeveralRows reports whether a unit may have several rows of a table whose rows are all read: of what has one row by
+// the policy that one is read, as it is by rows (package rewrite).
+func SeveralRows(t *policy.Table) bool {
+	return t.MaxRowsPerUnit > 1 || slices.ContainsFunc(t.Base(), func(b *policy.Table) bool {
+		return b.MaxRowsPerUnit > 1
+	})
+}
+
 // CanLadder reports whether the rows of a table can be added up unit by unit whatever bounds there are of them: each is
-// a row of the policy's tables, or of several that are joined along the unit, and none names no unit.
+// a row of the policy's tables, or of several that are joined along the unit and by what gives no row of one side two
+// partners, and none names no unit.
 func CanLadder(t *policy.Table) bool {
 	switch t.Derived.(type) {
 	case nil:
@@ -108,7 +117,8 @@ func CanLadder(t *policy.Table) bool {
 	case *Computed, *Tabulated, *Tested, *Matched:
 		return CanLadder(t.Derived.Inputs()[0])
 	case *Paired:
-		return !slices.ContainsFunc(t.Derived.Inputs(), func(in *policy.Table) bool { return !CanLadder(in) })
+		return t.Derived.(*Paired).fewPairs() &&
+			!slices.ContainsFunc(t.Derived.Inputs(), func(in *policy.Table) bool { return !CanLadder(in) })
 	}
 	return false
 }

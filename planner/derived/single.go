@@ -67,6 +67,26 @@ func (p *Paired) rows() (int64, []Unique) {
 	return rows, distinctUniques(relied)
 }
 
+// fewPairs reports whether of one side no row has two partners, by what holds of all rows of a unit and not of so many:
+// a unit has no more pairs then than rows. Without that one unit's rows could take all the time that a question has:
+// a thousand of them in three tables make 10^9.
+func (p *Paired) fewPairs() bool {
+	base := slices.Concat(p.Left.Base(), p.Right.Base())
+	var lefts, rights []*policy.Column
+	for _, e := range p.On {
+		lefts, rights = append(lefts, e.Left), append(rights, e.Right)
+	}
+	enforced := func(given []Unique) bool {
+		return len(distinctUniques(slices.Concat(p.Unique, given))) == len(p.Unique)
+	}
+	given, single := singleIn(p.Right, rights, base)
+	if single && enforced(given) {
+		return true
+	}
+	given, single = singleIn(p.Left, lefts, base)
+	return single && enforced(given)
+}
+
 // fullRows bounds the rows that a unit has of a FULL JOIN: pairs, rows of the left side without a partner and rows of
 // the right side without one.
 //
@@ -265,7 +285,7 @@ func distinctUniques(list []Unique) (out []Unique) {
 // UniquesOf lists what the bounds of a table's rows rely on, each once.
 func UniquesOf(t *policy.Table) []Unique {
 	var list []Unique
-	if t.Derived != nil && !IsLaddered(t) { // whose shares no bound of rows is needed for
+	if t.Derived != nil {
 		for _, in := range t.Derived.Inputs() {
 			list = append(list, UniquesOf(in)...)
 		}

@@ -57,8 +57,17 @@ func noteExcluded(t *policy.Table, notes *semantics.Notes) {
 func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 	unit := s.Table.Dataset.Unit
 	if l, is := s.Table.Derived.(*derived.Laddered); is {
-		notes.Add("rows of a " + unit.Name + " are counted however many there are; what one adds in all is clamped" +
-			l.ClampText() + ": ± does not cover what is above")
+		if derived.SeveralRows(l.From) {
+			notes.Add("rows of a " + unit.Name + " are counted however many there are")
+		}
+		for _, t := range boundedIn(l.From) {
+			if t.OfUnits() {
+				notes.Add("one row of each " + unit.Name + " is counted in " + t.Name)
+			} else if t.MaxRowsPerUnit == 1 {
+				notes.Add(boundNote(t, false))
+			}
+		}
+		notes.Add("what a " + unit.Name + " adds in all is clamped" + l.ClampText() + ": ± does not cover what is above")
 		return
 	}
 	groups := s.Table.BoundsGroups(s.Cells)

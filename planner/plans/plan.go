@@ -248,6 +248,7 @@ type Run struct {
 	Counter   int
 	Spans     [][]mechanisms.Span // by row; disjoint, sorted
 	Known     int64               // of Measure −1: 0, or the half-width of another column
+	Off       *Run                // of Measure −1: the rows are Known half-widths of this run, which is climbed
 	Threshold *ThresholdQuestion  // a yes or no is asked instead
 	Mix       [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Selected  *SelectedValue      // the rows are read so instead

@@ -39,6 +39,17 @@ type Contribution struct {
 	Most   *big.Rat // its total is clamped to that; nil means it is not
 }
 
+// String is as SET takes it; rows are nothing.
+func (c Contribution) String() string {
+	switch {
+	case c.Most != nil:
+		return c.Most.RatString()
+	case c.Ladder:
+		return "ladder"
+	}
+	return ""
+}
+
 // Probes says what a SELECT of private rows that looks at a table is answered with: dp.probes.
 type Probes uint8
 

@@ -259,6 +259,7 @@ func appendStatement(b []byte, s *Session, asked string, stmt *parse.Statement, 
 	b = binary.AppendVarint(append(b, '|'), set.Epsilon.Micro())
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.Confidence.Float()))
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.MaxError))
+	text(set.Contribution.String())
 	b = binary.AppendVarint(binary.AppendVarint(b, int64(set.Alarms)), set.Delta.Atto())
 	b = append(b, flag(set.ErrorColumns), flag(set.Release), byte(set.Probes), byte(set.OffGrid), flag(stmt.HandedOn))
 	if set.Zone != nil {

@@ -114,6 +114,8 @@ func leafTable(ctx context.Context, plan *plans.Plan, leaf *plans.Leaf, readings
 			return picked(c, row, readings)
 		case run == nil:
 			return int64(0)
+		case run.Off != nil:
+			return run.Known * climbed[run.Off].Off
 		case run.Measure < 0:
 			return run.Known
 		case answers[run] != nil:

@@ -124,3 +124,66 @@ func rowsOf(t *testing.T, s kit.Side, question string) (rows [][]string) {
 	}
 	return rows
 }
+
+// TestTotalsTogether: what is asked of totals and what is asked by rows are not mixed in one number, or taken for each
+// other: an average is of one kind of rows, of what has one row by the policy that one is read, and what is remembered
+// of a statement is not the answer under another dp.contribution. Of groups of nobody there is no average. Pairs of
+// which a unit may have as many as a product of its rows are asked by rows.
+func TestTotalsTogether(t *testing.T) {
+	kit.Beside(t)
+	change := append([]string{"max_epsilon: 1,", "max_epsilon: 20000,"}, kit.Undeclared...)
+	twice := []string{"INSERT INTO people SELECT * FROM people WHERE uid % 3 = 0"}
+	lab := kit.Lab{Engine: "duckdb", Change: change, Budgets: kit.Budgets{"400000", "900000"}, With: twice}
+	alice := lab.Serve(t, 0).Connect("alice", "lab")
+	ask := func(question string) kit.Answer {
+		t.Helper()
+		got := alice.Ask(question)
+		if got.Err != nil {
+			t.Fatalf("%s: %v", question, got.Err)
+		}
+		return got
+	}
+	about := func(want float64, question string, column int) {
+		t.Helper()
+		got := ask(question)
+		if mine, err := strconv.ParseFloat(got.Rows[0][column], 64); err != nil || math.Abs(mine-want) > want/20 {
+			t.Errorf("%s: %v, want about %g: %q", question, got.Rows, want, got.Notes)
+		}
+	}
+	ask("SET dp.epsilon = 10000")
+	count := `SELECT count(*) FROM events`
+	about(4630, count, 0)
+	ask("SET dp.contribution = ladder")
+	about(19816, count, 0)
+	about(.482, `SELECT avg(CASE WHEN amount > 50 THEN 1 ELSE 0 END) FROM events`, 0)
+	about(.453, `SELECT e.day, floor(amount) AS a, avg(amount) + .0 * sum(amount) FROM events e
+		WHERE e.day = '2024-01-02' AND amount < 1 GROUP BY 1, 2 ORDER BY 1, 2`, 2)
+	about(44.2025e6, `SELECT sum(income), count(*), avg(income) FROM people`, 0)
+	about(44202.5, `SELECT count(*), avg(income) FROM people`, 1)
+	pairs := ask(`SELECT count(*) FROM events a JOIN events b ON a.uid = b.uid`)
+	if !strings.Contains(strings.Join(pairs.Notes, " "), "at most 5 rows of each person") {
+		t.Errorf("all pairs of a person's rows are made, however many there are: %q", pairs.Notes)
+	}
+	if made := ask(`SELECT sum(amount) * 2 - count(*) AS made FROM events`); !strings.Contains(
+		strings.Join(made.Notes, " "), "error ±") {
+		t.Errorf("of what is made of two totals the notice does not say how far it is off: %q", made.Notes)
+	}
+	ask("SET dp.contribution = 10")
+	about(8635, count, 0)
+	about(1000, `SELECT count(*) FROM people`, 0)
+	about(28.9, `SELECT stddev(amount) FROM events`, 0)
+	ask("SET dp.contribution = rows")
+	about(4630, count, 0)
+	ask("SET dp.contribution = ladder")
+	ask("SET dp.epsilon = 1")
+	nobody := 0
+	months := ask(`SELECT extract(month FROM day) AS m, avg(amount) FROM events GROUP BY 1 ORDER BY 1`).Rows
+	for _, row := range months[2:12] {
+		if row[1] != "NULL" {
+			nobody++
+		}
+	}
+	if nobody > 4 { // of ten, each with a probability of a fortieth
+		t.Errorf("%d months of nobody have an average", nobody)
+	}
+}
