@@ -125,6 +125,9 @@ func (w *walk) keyText(g *aggregate.Grouping, key int) string {
 // columnError is the largest half-width in a column.
 func (s *emptySearch) columnError(c *plans.CountColumn) int64 {
 	widest, seen := s.errors[c]
+	if c.Climbs() { // how far that is off is known once it is read
+		return farSum
+	}
 	for i := 0; i < len(c.Runs) && !seen; i++ {
 		widest = max(widest, s.plan.RunError(&c.Runs[i]).HalfWidth)
 	}
