@@ -116,7 +116,8 @@ var settingRules = map[string]struct {
 	}},
 	"contribution": {"rows, ladder or a number above 0", func(text string) bool {
 		n, err := strconv.ParseFloat(text, 64)
-		return text == "rows" || text == "ladder" || err == nil && n > 0 && n <= 1e18 && strings.Trim(text, "0123456789.") == ""
+		isNumber := err == nil && n > 0 && n <= 1e18 && len(text) <= 30 && strings.Trim(text, "0123456789.") == ""
+		return text == "rows" || text == "ladder" || isNumber
 	}},
 	"dialect": {"postgres or mysql", func(text string) bool { return contains([]string{"postgres", "mysql"}, text) }},
 }

@@ -147,7 +147,7 @@ type settingsT struct {
 	Probes       string  `yaml:"probes" jsonschema:"enum=off,enum=empty,enum=made_up,default=off" jsonschema_description:"dp.probes: what a SELECT that looks at private rows is answered with. off: a refusal. empty: no rows. made_up: the made-up rows that she has paid for, where it is SELECT columns FROM table LIMIT n. For tools that look at a table's rows before anything else."`
 	Alarms       integer `yaml:"alarms" jsonschema_description:"dp.alarms: count(*) > n buys a run of such questions that ends at so many yes answers. 0: off."`
 	MaxError     decimal `yaml:"max_error" jsonschema_description:"dp.max_error: the most that a count or sum may be off at the confidence; the least cost for it is found."`
-	Contribution decimal `yaml:"contribution" jsonschema_description:"dp.contribution: what bounds a unit in counts and sums. rows: the policy's rows. ladder: its total, by a clamp that is chosen from what is released. A number: its total, clamped to that."`
+	Contribution decimal `yaml:"contribution" jsonschema_description:"dp.contribution: rows, ladder or a number."`
 	Freshness    later   `yaml:"freshness"`
 }
 

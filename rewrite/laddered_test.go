@@ -20,15 +20,18 @@ import (
 // moved by more than is claimed is refused.
 func TestLadderedAsksNothingElse(t *testing.T) {
 	p := variants(t, dialect.PostgreSQL)["add-remove, totals"]
-	m := measures(t, p, dialect.PostgreSQL, []string{`SELECT kind, sum(secs) FROM calls GROUP BY 1`}, privacy.MicroEpsilon(100_000))[0].measure
+	statement := []string{`SELECT kind, sum(secs) FROM calls GROUP BY 1`}
+	m := measures(t, p, dialect.PostgreSQL, statement, privacy.MicroEpsilon(100_000))[0].measure
 	sound := *m
 	if _, err := rewrite.Render(&sound, dialect.PostgreSQL); err != nil {
 		t.Fatal(err)
 	}
 	share := m.Table.Columns[len(m.Table.Columns)-1]
 	for name, change := range map[string]func(*plans.Measure){
-		"rows":         func(m *plans.Measure) { m.Sums = nil },
-		"two counters": func(m *plans.Measure) { m.Counters, m.Sums = append(m.Counters, nil), append(m.Sums, m.Sums[0]) },
+		"rows": func(m *plans.Measure) { m.Sums = nil },
+		"two counters": func(m *plans.Measure) {
+			m.Counters, m.Sums = append(m.Counters, nil), append(m.Sums, m.Sums[0])
+		},
 		"rows beside": func(m *plans.Measure) {
 			m.Counters, m.Sums = append([]predicate.Pred{nil}, m.Counters...), append([]*plans.Sum{nil}, m.Sums...)
 		},
@@ -52,7 +55,8 @@ func TestLadderedAsksNothingElse(t *testing.T) {
 	} {
 		other := *m
 		change(&other)
-		if _, err := rewrite.Render(&other, dialect.PostgreSQL); err == nil || !strings.Contains(err.Error(), "ladder") {
+		_, err := rewrite.Render(&other, dialect.PostgreSQL)
+		if err == nil || !strings.Contains(err.Error(), "ladder") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -66,7 +70,8 @@ func TestAuditTotals(t *testing.T) {
 	const seed = 230
 	t.Logf("seed %d", seed)
 	statements := []string{moreStatements[0], moreStatements[1], sumStatements[1], joinStatements[0], joinStatements[4]}
-	names := []string{"add-remove, totals", "replace-one, totals", "add-remove, no units, totals", "add-remove, unique, totals"}
+	names := []string{"add-remove, totals", "replace-one, totals", "add-remove, no units, totals",
+		"add-remove, unique, totals"}
 	for _, name := range []string{"DuckDB", "PostgreSQL"} {
 		db := opened(t, name, names...)
 		found := db.compare(t, rand.New(rand.NewPCG(seed, 1)), stattest.Length(32, 400), statements, sound, names)

@@ -98,10 +98,11 @@ func variantTexts() map[string]string {
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
 	return map[string]string{"add-remove, totals": neighbourPolicy,
-		"replace-one, totals":          replaceOne.Replace(neighbourPolicy),
-		"add-remove, no units, totals": strings.Replace(neighbourPolicy, "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
-		"add-remove, unique, totals":   shared.Replace(neighbourPolicy),
-		"add-remove":                   neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
+		"replace-one, totals": replaceOne.Replace(neighbourPolicy),
+		"add-remove, no units, totals": strings.Replace(neighbourPolicy,
+			"    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
+		"add-remove, unique, totals": shared.Replace(neighbourPolicy),
+		"add-remove":                 neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
 		"add-remove, other rules": ruled.Replace(neighbourPolicy), "replace-one, other rules": ruled.Replace(replaceOne.Replace(neighbourPolicy)),
 		"add-remove, no units":         strings.Replace(neighbourPolicy, "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, no units, groups": strings.Replace(grouped.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),

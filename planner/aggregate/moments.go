@@ -51,7 +51,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
 	centred := moments[name] || g.centred[arg.Canon]
-	if g.b.Context.Settings.Contribution != (plans.Contribution{}) { // which of units' totals has another clamp than counts
+	if g.b.Context.Settings.Contribution != (plans.Contribution{}) { // sums and counts of totals have clamps of their own
 		centred = false
 	}
 	arg, refusal := g.inColumns(arg)

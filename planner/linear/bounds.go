@@ -67,7 +67,8 @@ func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 				notes.Add(boundNote(t, false))
 			}
 		}
-		notes.Add("what a " + unit.Name + " adds in all is clamped" + l.ClampText() + ": ± does not cover what is above")
+		notes.Add("what a " + unit.Name + " adds in all is clamped" + l.ClampText() +
+			": ± does not cover what is above")
 		return
 	}
 	groups := s.Table.BoundsGroups(s.Cells)
@@ -172,7 +173,7 @@ func outsideCounts(c *policy.Column) string {
 	case c.Input != nil || c.Reading != nil:
 	case c.Outside == policy.OutsideClamp:
 		return "its nearest end"
-	case c.Outside != policy.OutsideOther || c.List == nil || c.List.Where == "": // no row of the public table is left out
+	case c.Outside != policy.OutsideOther || c.List == nil || c.List.Where == "": // no public row is left out
 	case c.Type.Textual():
 		return "'other'"
 	default:

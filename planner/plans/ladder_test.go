@@ -20,7 +20,8 @@ func TestClimbedWidths(t *testing.T) {
 	}
 	rnd := rand.New(rand.NewPCG(12, 0))
 	l := totals.To(1 << 30)
-	costs := map[string]privacy.Cost{"pure": {Epsilon: privacy.MicroEpsilon(1_000_000)}, "zcdp": {Rho: privacy.PicoRho(500_000_000_000)}}
+	costs := map[string]privacy.Cost{"pure": {Epsilon: privacy.MicroEpsilon(1_000_000)},
+		"zcdp": {Rho: privacy.PicoRho(500_000_000_000)}}
 	for name, cost := range costs {
 		for _, rows := range []int{1, 5} {
 			cells := make([][]int64, rows)
@@ -40,7 +41,8 @@ func TestClimbedWidths(t *testing.T) {
 			}
 			counter := []mechanisms.Counter{{Bound: mechanisms.Bound{High: totals.Parts}}}
 			identity := mechanisms.Strategy{Kind: mechanisms.Identity}
-			spec, err := mechanisms.SumsBy(identity, counter, rows*len(l), mechanisms.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, cost)
+			one := mechanisms.Contribution{Rows: 1, Neighbors: privacy.AddRemove}
+			spec, err := mechanisms.SumsBy(identity, counter, rows*len(l), one, cost)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +52,8 @@ func TestClimbedWidths(t *testing.T) {
 			for r := range rows {
 				for j, step := range l {
 					at := r*len(l) + j
-					run.Mix[r] = append(run.Mix[r], Term{Spans: []mechanisms.Span{{From: at, To: at + 1}}, Num: step, Den: totals.Parts})
+					term := Term{Spans: []mechanisms.Span{{From: at, To: at + 1}}, Num: step, Den: totals.Parts}
+					run.Mix[r] = append(run.Mix[r], term)
 					groups = append(groups, privacy.Group{Cells: []int32{int32(at)}, Counts: []int64{cells[r][j]}})
 				}
 			}

@@ -42,7 +42,8 @@ func climbedValue(run *plans.Run, row int, c plans.Climbed, readings []reading) 
 // climbed adds to the notices of an answer how far what was read of units' totals is off, and what is not in it, for
 // each of its columns that is a sum of such.
 func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
-	if len(notices) == 0 || !slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool { return len(c.Climbs) > 0 }) {
+	climbs := func(c plans.OutColumn) bool { return len(c.Climbs) > 0 }
+	if len(notices) == 0 || !slices.ContainsFunc(plan.Columns, climbs) {
 		return notices
 	}
 	readings, err := r.readings(ctx, s, plan, ids)
