@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,11 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-func TestMain(m *testing.M) { os.Exit(sparktest.Main(pgtest.Main(m))) }
+// TestMain lets the heap of plans and texts grow: its collector took a fifth of the time, and no test measures memory.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(sparktest.Main(pgtest.Main(m)))
+}
 
 // engine runs a query and returns its rows of integers.
 type engine func(t *testing.T, text string, args []any) [][]int64
@@ -59,7 +64,7 @@ func TestEnginesAgreeWithTheTwin(t *testing.T) {
 	})
 	t.Run("snapshot of DuckDB", func(t *testing.T) {
 		engines[dialect.Snapshot] = duckQueries(snapshotOf(t, dialect.DuckDB, duckRows(duck), tablesOf(list)...))
-		compareAll(t, dialect.Snapshot)
+		compareThese(t, list[:threats.ByNight(len(list)/2, len(list))], dialect.Snapshot, engines[dialect.Snapshot], peopleRows, visitsRows, known)
 	})
 	t.Run("DuckDB", func(t *testing.T) { compareAll(t, dialect.DuckDB) })
 	threats.Reached(t, "T50", "%d measures on %d engines count what Go counts: expressions are evaluated in Go alone", len(list), len(engines))
@@ -72,7 +77,7 @@ func withRandom(t *testing.T) []feature {
 	const seed = 77
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	for i := range stattest.Length(24, 60) {
+	for i := range threats.ByNight(12, stattest.Length(24, 60)) {
 		table := []*policy.Table{people, visits, rows}[i%3]
 		m := &plans.Measure{Table: table, Where: randomPred(r, table, 3), Counters: []predicate.Pred{nil, randomPred(r, table, 2)}}
 		for _, at := range r.Perm(len(table.Columns))[:r.IntN(3)] {
@@ -83,7 +88,7 @@ func withRandom(t *testing.T) []feature {
 		}
 		list = append(list, feature{fmt.Sprintf("random_%d", i), m})
 	}
-	return append(list, randomSums(t, r, stattest.Length(40, 150))...)
+	return append(list, randomSums(t, r, threats.ByNight(20, stattest.Length(40, 150)))...)
 }
 
 // randomCuts cuts the ordered columns of a grain into pieces: a few of any lengths, many of one, or runs of such.
