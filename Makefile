@@ -112,7 +112,7 @@ clients: ## real clients and Apache Superset against the demo and PostgreSQL, in
 	@./scripts/clients
 
 dashboard: ## a dashboard of 30 charts refreshed 1,000 times by 20 analysts over the wire: what it costs
-	$(GO) test ./test/answers -run '^TestDashboard(Refreshed|OfATeam)$$' -dashboard-refreshes 1000 -count=1 -timeout 3h -v
+	DPPROXY_NIGHT=1 $(GO) test ./test/answers -run '^TestDashboard(Refreshed|OfATeam)$$' -dashboard-refreshes 1000 -count=1 -timeout 3h -v
 
 paths: deps ## how often each way to answer is possible and taken, over all that people and tools are known to ask: docs/paths.md
 	$(GO) test ./test/paths -run '^TestPaths$$' -paths-whole -paths-questions 2000 -count=1 -timeout 60m -v | grep -v '^=== '

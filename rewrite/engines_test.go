@@ -77,7 +77,7 @@ func withRandom(t *testing.T) []feature {
 	const seed = 77
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	for i := range threats.ByNight(12, stattest.Length(24, 60)) {
+	for i := range stattest.Length(24, 60) {
 		table := []*policy.Table{people, visits, rows}[i%3]
 		m := &plans.Measure{Table: table, Where: randomPred(r, table, 3), Counters: []predicate.Pred{nil, randomPred(r, table, 2)}}
 		for _, at := range r.Perm(len(table.Columns))[:r.IntN(3)] {
@@ -88,7 +88,7 @@ func withRandom(t *testing.T) []feature {
 		}
 		list = append(list, feature{fmt.Sprintf("random_%d", i), m})
 	}
-	return append(list, randomSums(t, r, threats.ByNight(20, stattest.Length(40, 150)))...)
+	return append(list, randomSums(t, r, stattest.Length(40, 150))...)
 }
 
 // randomCuts cuts the ordered columns of a grain into pieces: a few of any lengths, many of one, or runs of such.
