@@ -123,8 +123,8 @@ audit: ## the statistical audits at full length, and the total rate of their fal
 	DPPROXY_AUDIT=full DPPROXY_ALARMS=$(CURDIR)/bin/alarms $(GO) test -count=1 -timeout 4h -run 'Audit|Coverage' ./...
 	@awk '{n++; s+=$$NF} END {printf "%d judgements, false-alarm rate of all together at most %.2g\n", n, s}' bin/alarms
 
-safety: deps ## every threat of docs/threats.md at CI length: a table of the figures reached; then the planted faults
-	DPPROXY_SAFETY_LENGTH=short $(GO) run ./internal/threats/report $(UPDATE) $(THREATS)
+safety: deps ## every threat of docs/threats.md at a night's length: a table of the figures reached; then the planted faults
+	DPPROXY_NIGHT=1 DPPROXY_SAFETY_LENGTH=short $(GO) run ./internal/threats/report $(UPDATE) $(THREATS)
 	DPPROXY_SAFETY_LENGTH=short $(GO) test ./internal/threats -count=1 -timeout 2h -v -run Faults | grep -v '^=== '
 
 safety-full: deps ## the same at full length: hours
