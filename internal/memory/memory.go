@@ -39,7 +39,7 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// Temporary makes a directory in memory for what goes where os.TempDir says, in the processes that are told TMPDIR:
+// Temporary makes a directory in memory for what goes where os.TempDir says, in the processes whose TMPDIR it is:
 // a sandbox's cluster is a thousand files, which took most of a sandbox's start on a disk. Other users may pass through
 // it, as the sandbox's own does. It is empty where there is no room in memory, or no program runs from there.
 func Temporary() (dir string, remove func() error) {

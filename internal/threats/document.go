@@ -7,8 +7,8 @@ import (
 )
 
 // Document is the text of docs/threats.md with its tables written anew. A threat keeps what its last two columns hold,
-// at a night's length and at full length, where no figures of that length are among those given; a fault keeps the commit at
-// which it was seen caught, by the same test.
+// at a night's length and at full length, where no figures of that length are among those given; a fault keeps the
+// commit at which it was seen caught, by the same test.
 func Document(text string, figures map[string][]Figure) (string, error) {
 	threats, rules, faults := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
 	fmt.Fprintf(threats, "\n| | threat | to reach | tests | at a night's length | at full length |\n| --- | --- | --- | --- | --- | --- |\n")

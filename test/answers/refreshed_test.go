@@ -75,10 +75,10 @@ func dashboardCharts(t *testing.T) (list []string) {
 	return list
 }
 
-// TestDashboardRefreshed: six analysts, twenty in a night, refresh a dashboard of thirty charts, each as a business intelligence tool
-// writes it, at the same time over the wire, with a restart of the proxy between. All refreshes cost each of them what
-// the first one cost; the cap pays once for each release that the policy declares, and once for what each has bought of
-// her own. `make dashboard` does it a thousand times.
+// TestDashboardRefreshed: six analysts, twenty in a night, refresh a dashboard of thirty charts, each as a business
+// intelligence tool writes it, at the same time over the wire, with a restart of the proxy between. All
+// refreshes cost each of them what the first one cost; the cap pays once for each release that the policy declares, and
+// once for what each has bought of her own. `make dashboard` does it a thousand times.
 func TestDashboardRefreshed(t *testing.T) {
 	kit.Beside(t)
 	path, charts := shopFixture(t), dashboardCharts(t)

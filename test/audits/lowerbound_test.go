@@ -95,7 +95,7 @@ func TestT21LowerBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of answers")
 	}
-	n, kinds := kit.Length(300, 4000, 50_000), kit.Length(3, len(aggregates), len(aggregates))
+	n, kinds := kit.Length(1000, 4000, 50_000), kit.Length(3, len(aggregates), len(aggregates))
 	asked, grids := aggregates[:kinds], aggregateGrids[:kinds]
 	l := kit.Lab{Users: n, Engine: "postgres", People: 60, Change: kit.Undeclared}
 	with, without := l.Pair(t)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -72,7 +71,7 @@ func TestAuditOfOnlineSessions(t *testing.T) {
 		paid    float64
 		fault   bool
 	}{{"1", 1, false}, {"40", 1, true}} {
-		sessions := threats.ByNight(400, stattest.Length(1000, 10_000))
+		sessions := stattest.Length(1000, 10_000)
 		one, other := adaptively(t, 0, sessions, c.epsilon), adaptively(t, 7, sessions, c.epsilon)
 		bound, err := stattest.Audit{One: one, Other: other}.Epsilon(alarm)
 		if err != nil {

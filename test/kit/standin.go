@@ -139,7 +139,7 @@ func OnDisk(m *testing.M, standIns map[string]StandIn) int {
 	return run(m, standIns, func(dir string) { temporary = []string{"TMPDIR=" + dir} })
 }
 
-// temporary is what processes are told beside the environment.
+// temporary is what processes get beside the environment.
 var temporary []string
 
 func run(m *testing.M, standIns map[string]StandIn, temporary func(dir string)) int {
