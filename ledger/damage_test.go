@@ -91,7 +91,7 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 			}
 		}
 	}
-	flips := threats.Length(400, 10_000)
+	flips := threats.Length(threats.ByNight(100, 400), 10_000)
 	for range flips {
 		suffix := []string{"", "-wal"}[random.IntN(2)]
 		damaged := maps.Clone(files)

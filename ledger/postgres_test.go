@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"flag"
+	"strconv"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
@@ -36,7 +37,7 @@ var conformance = []struct {
 func TestOnPostgres(t *testing.T) {
 	if !threats.Full() { // each step of a history is a commit or more
 		checks := flag.Lookup("rapid.checks").Value.String()
-		flag.Set("rapid.checks", "10")
+		flag.Set("rapid.checks", strconv.Itoa(threats.ByNight(4, 10)))
 		defer flag.Set("rapid.checks", checks)
 	}
 	for _, c := range conformance {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -153,7 +154,7 @@ func TestTextsDoNotGrow(t *testing.T) {
 	for _, most := range domains {
 		policies = append(policies, boundedTables(t, most))
 	}
-	n := stattest.Length(60, 2000)
+	n := threats.ByNight(20, stattest.Length(60, 2000))
 	for range n {
 		text := placedForm(r, linearForm(r))
 		grouped := r.IntN(2) == 0

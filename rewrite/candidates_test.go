@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -198,7 +199,10 @@ func TestContestsNeighbours(t *testing.T) {
 			if rounds > 100 && attained < len(found)/2 {
 				t.Errorf("only %d of %d contests were moved by their claim: the databases are too tame", attained, len(found))
 			}
-			for _, f := range faults[:2] {
+			for i, f := range faults[:2] {
+				if !threats.Night() && (i == 0) != (name == "DuckDB") {
+					continue // each on one engine
+				}
 				worst := 0.
 				for _, share := range db.contested(t, rand.New(rand.NewPCG(seed, 2)), 16, f) {
 					worst = max(worst, share)

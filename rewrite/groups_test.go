@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -268,7 +269,7 @@ func TestGroupBoundsHoldOnNeighbours(t *testing.T) {
 	for d, open := range groupDatabases(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			reached := 0
-			for text, f := range moved(t, open, d, stattest.Length(100, 500), 11, inline(bounds), inline(bounds)) {
+			for text, f := range moved(t, open, d, threats.ByNight(60, stattest.Length(100, 500)), 11, inline(bounds), inline(bounds)) {
 				if f.l1 > 1 || f.l2 > 1 {
 					t.Errorf("%s: a unit moves the cells by %.3g times the declared L1 and %.3g times the squared L2", text, f.l1, f.l2)
 				}
@@ -299,7 +300,7 @@ func TestGroupBoundsAreTheUnitsOwn(t *testing.T) {
 	for d, open := range groupDatabases(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			db, r := open(t), rand.New(rand.NewPCG(seed, 1))
-			for range 12 {
+			for range threats.ByNight(5, 12) {
 				rows := randomVisits(r, 5, 11)
 				for i, text := range groupStatements[:12] {
 					m, plain := measureOf(t, p, text), measureOf(t, free, text)

@@ -107,13 +107,20 @@ func joinsOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine
 				t.Fatalf("%s: %s", refusal.ID, refusal.Message)
 			}
 			leaf := plan.Leaves[0]
+			queries, shorter := make([]rewrite.Query, len(plan.Measures)), false
+			for i, m := range plan.Measures {
+				if queries[i], err = rewrite.Render(m, d); err != nil {
+					t.Fatal(err)
+				}
+				shorter = shorter || len(queries[i].Proven()) > 0
+			}
 			for _, proven := range []bool{false, true} {
+				if proven && !shorter {
+					continue
+				}
 				cells := make([][]int64, len(plan.Measures))
 				for i, m := range plan.Measures {
-					q, err := rewrite.Render(m, d)
-					if err != nil {
-						t.Fatal(err)
-					}
+					q := queries[i]
 					sql, args := q.SQL(), q.Args()
 					if shorter := q.Proven(); proven && len(shorter) > 0 {
 						sql, args = shorter[0].SQL(), shorter[0].Args()

@@ -81,6 +81,7 @@ func TestLaddersLieInGosCells(t *testing.T) {
 		"snapshot of DuckDB":     {dialect.Snapshot, duckQueries(snapshotOf(t, dialect.DuckDB, duckRows(duck), people))},
 		"snapshot of PostgreSQL": {dialect.Snapshot, duckQueries(snapshotOf(t, dialect.PostgreSQL, postgresRows(pg), people))},
 	}
+	counted := map[*policy.Column]map[string][]int64{} // by Go, once for all engines
 	for name, e := range engines {
 		for _, c := range people.Columns {
 			if !c.Private {
@@ -96,7 +97,10 @@ func TestLaddersLieInGosCells(t *testing.T) {
 				for _, row := range e.run(t, q.SQL(), q.Args()) {
 					got[fmt.Sprint(row[0])] = row[1:]
 				}
-				if want := twin(t, m, rows); !maps.EqualFunc(got, want, slices.Equal) {
+				if counted[c] == nil {
+					counted[c] = twin(t, m, rows)
+				}
+				if want := counted[c]; !maps.EqualFunc(got, want, slices.Equal) {
 					t.Error(difference(got, want))
 				}
 			})

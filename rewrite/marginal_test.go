@@ -91,9 +91,7 @@ func drawnOfFew(r *rand.Rand, n int, tables ...*policy.Table) (list []feature) {
 		for _, at := range r.Perm(len(table.Columns))[:[]int{0, 1, 1, 1, 2}[r.IntN(5)]] {
 			few.Columns = append(few.Columns, table.Columns[at])
 		}
-		summed := slices.ContainsFunc(few.Columns, func(c *policy.Column) bool {
-			return (c.Type.Integer() || c.Type.Floating() || c.Type == policy.NumericType) && c.Name != "big"
-		})
+		summed := slices.ContainsFunc(few.Columns, addable)
 		var m *plans.Measure
 		switch {
 		case len(few.Columns) == 0:

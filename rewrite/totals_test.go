@@ -70,11 +70,20 @@ func isValue(c *policy.Column) predicate.Pred {
 	return predicate.InCells{Column: c, Spans: []mechanisms.Span{{From: 0, To: c.Domain.Null}}}
 }
 
+// addable reports whether a column's values are numbers of which there are factors of a sum.
+func addable(c *policy.Column) bool {
+	if !c.Type.Integer() && !c.Type.Floating() && c.Type != policy.NumericType || c.Name == "big" {
+		return false
+	}
+	f, ok := semantics.FactorOf(c, false, semantics.MaxAdded)
+	return ok && f.Exponent <= 18
+}
+
 func randomSum(r *rand.Rand, table *policy.Table) *plans.Sum {
 	factor := func() plans.Factor {
 		for {
 			c := table.Columns[r.IntN(len(table.Columns))]
-			if !c.Type.Integer() && !c.Type.Floating() && c.Type != policy.NumericType || c.Name == "big" {
+			if !addable(c) {
 				continue
 			}
 			f, ok := semantics.FactorOf(c, r.IntN(2) == 0, []int64{semantics.MaxAdded, 1 << 15, 40}[r.IntN(3)])

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner/derived"
@@ -30,7 +31,8 @@ func TestJoinBoundsHold(t *testing.T) {
 	names := []string{"add-remove, unique", "replace-one, unique", "add-remove, no units, unique"}
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
 		t.Run(name, func(t *testing.T) {
-			found := open(t).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), stattest.Length(24, 1200), uniqueStatements, sound, names)
+			r, rounds := rand.New(rand.NewPCG(seed, uint64(len(name)))), threats.ByNight(12, stattest.Length(24, 1200))
+			found := open(t).compare(t, r, rounds, uniqueStatements, sound, names)
 			attained := 0
 			for _, s := range uniqueStatements {
 				if found[s] > 1 {

@@ -108,7 +108,7 @@ var picture = map[string][]string{
 	"sandbox/catalog":            {"sandbox", "rewrite/outer", "rewrite/dialect", "planner/pgcatalog", "planner/scalar", "policy"},
 	"sandbox/cluster":            {"internal/daemon", "internal/scratch"},
 	"sandbox/twin":               {"internal/processor", "sandbox", "sandbox/catalog", "sandbox/cluster", "rewrite/outer", "rewrite/dialect", "planner/pgcatalog", "planner/scalar", "policy", "mechanisms/privacy"},
-	"sandbox/sandboxtest":        {"sandbox", "sandbox/catalog", "sandbox/cluster", "sandbox/twin", "rewrite/outer", "planner", "planner/plans", "planner/reuse", "planner/refuse", "planner/parse", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy", "backend/pgtest", "internal/material"},
+	"sandbox/sandboxtest":        {"sandbox", "sandbox/catalog", "sandbox/cluster", "sandbox/twin", "rewrite/outer", "planner", "planner/plans", "planner/reuse", "planner/refuse", "planner/parse", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy", "backend/pgtest", "internal/material", "internal/memory"},
 	"proxy/pgerror":              {"planner/refuse", "planner/scalar"},
 	"proxy/encoding":             {"proxy/pgerror", "planner/parse", "planner/scalar", "policy", "sandbox", "mechanisms/privacy"},
 	"proxy/admission":            {"proxy/pgerror", "backend", "sandbox", "policy", "internal/moment", "internal/processor"},

@@ -7,11 +7,11 @@ import (
 )
 
 // Document is the text of docs/threats.md with its tables written anew. A threat keeps what its last two columns hold,
-// at CI length and at full length, where no figures of that length are among those given; a fault keeps the commit at
-// which it was seen caught, by the same test.
+// at a night's length and at full length, where no figures of that length are among those given; a fault keeps the
+// commit at which it was seen caught, by the same test.
 func Document(text string, figures map[string][]Figure) (string, error) {
 	threats, rules, faults := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
-	fmt.Fprintf(threats, "\n| | threat | to reach | tests | at CI length | at full length |\n| --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(threats, "\n| | threat | to reach | tests | at a night's length | at full length |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, row := range Table() {
 		short, full := kept(text, row.ID)
 		if told := reached(figures[row.ID], false); told != "" || short == "" {

@@ -32,8 +32,11 @@ func Table() []Row {
 // CI.
 func Full() bool { return os.Getenv("DPPROXY_SAFETY_LENGTH") == "full" }
 
-// Night reports whether a test is to run as `make night` has it: longer than each run does, where Full is longer still.
-func Night() bool { return os.Getenv("DPPROXY_NIGHT") != "" || Full() }
+// Night reports whether a test is to run as `make night` has it: longer than each run does, where Full and `make audit`
+// are longer still.
+func Night() bool {
+	return os.Getenv("DPPROXY_NIGHT") != "" || os.Getenv("DPPROXY_AUDIT") == "full" || Full()
+}
 
 // ByNight is how much a test does: gate in each run, which must find the planted faults that name the test, and night
 // in `make night`.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/cluster"
 	"github.com/dpproxy/dpproxy/sandbox/twin"
@@ -17,6 +19,10 @@ import (
 // Main runs the tests of a binary that starts sandboxes, ends those that its tests shared and returns the exit code.
 // The binary's TestMain must end with os.Exit(sandboxtest.Main(m)).
 func Main(m *testing.M) int {
+	if dir, remove := memory.Temporary(); dir != "" {
+		_ = os.Setenv("TMPDIR", dir)
+		defer func() { _ = remove() }()
+	}
 	code := pgtest.Main(m)
 	for _, s := range []*shared{&sharedOwn, &sharedTwin} {
 		if s.engine != nil {

@@ -97,7 +97,7 @@ func TestT20NoRandomnessNoAnswer(t *testing.T) {
 // TestT19NoiseAndTime: the time of an answer does not go with the size of its noise, whatever the sampler does: with
 // the grid as policies have it.
 func TestT19NoiseAndTime(t *testing.T) {
-	n := kit.Length(200, 1000, 5000)
+	n := kit.Length(100, 1000, 5000)
 	s := kit.Lab{Timing: "{grid: 20ms, fresh: 40ms}", Change: append([]string{"    tables:\n", "    buying: {cells: 0}\n    tables:\n"}, kit.Undeclared...)}.Serve(t, 0)
 	w := s.Connect("alice", "lab")
 	w.Ask(`SET dp.epsilon = 0.01`)

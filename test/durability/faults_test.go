@@ -77,6 +77,7 @@ const noticedWithin = 5 * time.Second
 func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.what, func(t *testing.T) {
+			kit.Beside(t) // each has servers and a proxy of its own, and mostly waits
 			laid, admin := f.lay(t), kit.FreeAddress(t)
 			kit.Edit(t, laid.policy, `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, admin))
 			p := kit.Serve(t, laid.policy)

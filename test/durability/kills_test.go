@@ -79,7 +79,7 @@ func race(p *kit.Program, want int64) (found kit.Findings) {
 // answered is free and answered alike.
 func TestT25Kills(t *testing.T) {
 	kit.Beside(t)
-	kills := threats.Length(30, 500)
+	kills := threats.Length(threats.ByNight(12, 30), 500)
 	if testing.Short() {
 		kills = 3
 	}

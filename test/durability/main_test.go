@@ -11,5 +11,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(kit.Main(m, map[string]kit.StandIn{"late-charge": lateCharging}))
+	os.Exit(kit.OnDisk(m, map[string]kit.StandIn{"late-charge": lateCharging}))
 }

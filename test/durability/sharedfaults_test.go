@@ -219,7 +219,8 @@ func underFaults(t *testing.T, withdrawn bool) {
 	if withdrawn {
 		kinds++
 	}
-	for begun, n := time.Now(), 0; time.Since(begun) < time.Duration(threats.Length(20, 300))*time.Second; n++ {
+	lasting := time.Duration(threats.Length(threats.ByNight(10, 20), 300)) * time.Second
+	for begun, n := time.Now(), 0; time.Since(begun) < lasting; n++ {
 		time.Sleep(time.Duration(rand.Int64N(int64(700 * time.Millisecond))))
 		f.one((n + rand.IntN(2)) % kinds)
 	}

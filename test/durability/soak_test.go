@@ -183,7 +183,7 @@ func TestSoak(t *testing.T) {
 	soak(p, names, users*20, seed, 0) // what is kept for ever is there after this
 	runtime.GC()
 	goroutines, files, before := runtime.NumGoroutine(), openFiles(t, os.Getpid()), heapInUse()
-	begun, statements, over := time.Now(), threats.Length(4000, 100_000), make(chan struct{})
+	begun, statements, over := time.Now(), threats.Length(threats.ByNight(1500, 4000), 100_000), make(chan struct{})
 	faults := make(chan int)
 	go func() { faults <- failing(t, server, database, over, rand.New(rand.NewSource(seed))) }()
 	go func() {

@@ -78,7 +78,7 @@ func (p *Program) TryStart() error {
 		return err
 	}
 	p.Cmd = exec.Command(executable, p.Args...)
-	p.Cmd.Env = append(os.Environ(), asStandIn+"="+p.As)
+	p.Cmd.Env = append(append(os.Environ(), temporary...), asStandIn+"="+p.As)
 	stderr, err := p.Cmd.StderrPipe()
 	if err != nil {
 		return err
@@ -332,7 +332,7 @@ func RunWith(t *testing.T, env []string, input string, args ...string) Ran {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), executable, args...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), temporary...), env...)
 	cmd.Stdin = strings.NewReader(input)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

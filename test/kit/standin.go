@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -130,6 +131,18 @@ type StandIn func(ctx context.Context, name, path string, listening func(net.Add
 // Main runs the tests of a package, or what this process was started as. A substitute is found by its name up to a
 // colon.
 func Main(m *testing.M, standIns map[string]StandIn) int {
+	return run(m, standIns, func(dir string) { _ = os.Setenv("TMPDIR", dir) })
+}
+
+// OnDisk is Main for tests of what a disk holds: t.TempDir lies on it, and sandboxes of processes alone in memory.
+func OnDisk(m *testing.M, standIns map[string]StandIn) int {
+	return run(m, standIns, func(dir string) { temporary = []string{"TMPDIR=" + dir} })
+}
+
+// temporary is what processes get beside the environment.
+var temporary []string
+
+func run(m *testing.M, standIns map[string]StandIn, temporary func(dir string)) int {
 	service.ChildMain() // what serves within a test begins with a self-test
 	if name := os.Getenv(asStandIn); name != "" {
 		return stand(name, standIns)
@@ -139,7 +152,14 @@ func Main(m *testing.M, standIns map[string]StandIn) int {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
+	dir, remove := memory.Temporary()
+	if dir != "" {
+		temporary(dir)
+	}
 	code := pgtest.Main(m)
+	if err := remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 	if built.remove != "" {
 		_ = os.RemoveAll(built.remove) // the system's own directory for what may be lost
 	}

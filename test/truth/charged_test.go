@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
 // wide is the shop with columns of 10^6 cells and more, over which nothing can be listed in a statement's time.
@@ -108,7 +110,7 @@ func TestChargedIsAnswered(t *testing.T) {
 		t.Run(of.engine+" "+of.name, func(t *testing.T) {
 			p := pairOver(t, shop(*seed), of.engine, of.change)
 			d, answered, free := newDice(*seed, uint64(40+i)), 0, map[string]int{}
-			for range max(1, *statements/8) {
+			for range max(1, *statements/threats.ByNight(24, 8)) {
 				sql := charged(d)
 				p.fresh()
 				p.proxy.ask("SET statement_timeout = '2min'")

@@ -2,9 +2,14 @@ package truth
 
 import (
 	"os"
+	"runtime/debug"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+// TestMain lets the heap of plans grow, as planner's does.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(pgtest.Main(m))
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/nested"
+	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
 // keyed has keys of all kinds: of units, through which units are found, of several units, and with a domain as well.
@@ -114,7 +115,7 @@ func TestNested(t *testing.T) {
 						}
 					}
 				}
-				for range *statements / 2 {
+				for range *statements / threats.ByNight(6, 2) {
 					text, columns := g.Statement()
 					stmt := &statement{text: text}
 					for _, c := range columns {
