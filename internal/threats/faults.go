@@ -569,7 +569,7 @@ var Faults = []Fault{
 	{"a comparison holds for NULL where releases are added up", "planner/reuse/atoms.go", "a.column.Domain.Regular*a.per {", "a.column.Domain.Regular*a.per && a.column.Domain.Null < 0 {", "planner.TestHistoryOfPredicates", false},
 	{"counts of some of a condition's rows are read as counts of all", "planner/reuse/index.go", "if h.Measure.countsEachRow() {", "if len(h.Measure.Adds) == 1 && h.Measure.Adds[0] == \"\" {", "planner.TestHistoryOfPredicates", false},
 	{"what no cell fulfils is not said to be clamped", "planner/assemble.go", "		lp.Question.NoteClamped(notes)\n", "		if len(lp.Requests) > 0 && lp.Requests[0].Wanted() {\n			lp.Question.NoteClamped(notes)\n		}\n", "test/truth.TestNoticesOfRules", false},
-	{"one row of several leaves none out", "planner/linear/bounds.go", "if t.OfUnits() {", "if t.MaxRowsPerUnit == 1 {", "test/truth.TestNoticesOfRules", false},
+	{"one row of several leaves none out", "planner/linear/bounds.go", "		if t.OfUnits() {\n			if t == own {", "		if t.MaxRowsPerUnit == 1 {\n			if t == own {", "test/truth.TestNoticesOfRules", false},
 	{"bounds that leave nothing to count are not said", "planner/assemble.go", "			a.NoteBounds(notes)\n", "			if a.Wanted() {\n				a.NoteBounds(notes)\n			}\n", "test/truth.TestNoticesOfRules", false},
 	{"conditions below joins clamp nothing", "planner/bind/join.go", "	linear.NoteClampedIn(t, where, &b.Notes)\n", "", "test/truth.TestNoticesOfRules", false},
 	{"no unit's key is NULL", "planner/bind/exists_semijoin.go", "!other.KeyColumn(others).Unit || !other.Table.OfUnits()", "!other.KeyColumn(others).Unit", "test/truth.TestNoticesOfRules", false},
@@ -670,8 +670,8 @@ var Faults = []Fault{
 	},
 	{
 		"a ladder reads all rows of a unit", "rewrite/source.go",
-		"	case w.allRows:\n",
-		"	case w.allRows && w.err != nil:\n",
+		"return w.allRows && w.table.MaxRowsPerUnit > 1 }",
+		"return w.allRows && w.table.MaxRowsPerUnit < 1 }",
 		"test/answers.TestTotals", false,
 	},
 	{
@@ -685,5 +685,23 @@ var Faults = []Fault{
 		"if j := run.Ladder.stepOf(t); j < c.Steps {",
 		"if j := run.Ladder.stepOf(t); j < c.Steps-1 {",
 		"planner/plans.TestClimbedWidths", false,
+	},
+	{
+		"what is remembered is of one dp.contribution", "proxy/pipeline/compile.go",
+		"	text(set.Contribution.String())\n",
+		"",
+		"test/answers.TestTotalsTogether", false,
+	},
+	{
+		"a number is of totals or of rows, and not of both", "planner/choose/laddered.go",
+		"		if l == nil {\n			return nil, counters\n",
+		"		if l == nil {\n			rest = append(rest, n)\n			continue\n",
+		"test/answers.TestTotalsTogether", false,
+	},
+	{
+		"a unit's rows make no product of pairs", "planner/derived/laddered.go",
+		"t.Derived.(*Paired).fewPairs() &&\n",
+		"true &&\n",
+		"test/answers.TestTotalsTogether", false,
 	},
 }

@@ -207,7 +207,7 @@ func TestDashboardOfThreeYears(t *testing.T) {
 					if day < 1095 && !strings.Contains(notices, date(hiresFirst).AddDate(0, 0, day+1).Format(time.DateOnly)+" or later are left out") {
 						t.Fatalf("day %d: notices are %s", day, notices)
 					}
-				} else if threats.Night() { // each run asks about a day in five, and draws then what was closed meanwhile
+				} else if threats.Night() { // each run asks about a day in five, and draws then what was closed
 					d.ask("alice", "SELECT count(*) FROM hires WHERE hired < DATE '2025-01-01'")
 				}
 				if day%30 == 29 {

@@ -36,7 +36,7 @@ func TestTotals(t *testing.T) {
 	for _, engine := range []string{"postgres", "duckdb"} {
 		t.Run(engine, func(t *testing.T) {
 			change := append([]string{"max_epsilon: 1,", "max_epsilon: 20000,"}, kit.Undeclared...)
-			lab := kit.Lab{Engine: engine, Change: change, Budgets: kit.Budgets{"400000", "900000"}}
+			lab := kit.Lab{Engine: engine, Change: change, Budgets: kit.Budgets{User: "400000", Cap: "900000"}}
 			s := lab.Serve(t, 0)
 			alice := s.Connect("alice", "lab")
 			for _, set := range []string{"SET dp.contribution = ladder", "SET dp.epsilon = 10000"} {
@@ -70,8 +70,8 @@ func TestTotals(t *testing.T) {
 			}
 			alice.Ask("SET dp.contribution = 100.5")
 			for clamped, question := range map[string]string{
-				`SELECT sum(least(s, 100.5)) FROM (SELECT sum(amount) AS s FROM events GROUP BY uid) t`: totalsQuestions[2],
-				`SELECT sum(least(n, 100)) FROM (SELECT count(*) AS n FROM events GROUP BY uid) t`:      totalsQuestions[0],
+				`SELECT sum(least(s, 100.5)) FROM (SELECT sum(amount) s FROM events GROUP BY uid) t`: totalsQuestions[2],
+				`SELECT sum(least(n, 100)) FROM (SELECT count(*) n FROM events GROUP BY uid) t`:      totalsQuestions[0],
 			} {
 				got := alice.Ask(question)
 				if got.Err != nil {
@@ -133,7 +133,7 @@ func TestTotalsTogether(t *testing.T) {
 	kit.Beside(t)
 	change := append([]string{"max_epsilon: 1,", "max_epsilon: 20000,"}, kit.Undeclared...)
 	twice := []string{"INSERT INTO people SELECT * FROM people WHERE uid % 3 = 0"}
-	lab := kit.Lab{Engine: "duckdb", Change: change, Budgets: kit.Budgets{"400000", "900000"}, With: twice}
+	lab := kit.Lab{Engine: "duckdb", Change: change, Budgets: kit.Budgets{User: "400000", Cap: "900000"}, With: twice}
 	alice := lab.Serve(t, 0).Connect("alice", "lab")
 	ask := func(question string) kit.Answer {
 		t.Helper()
@@ -153,6 +153,7 @@ func TestTotalsTogether(t *testing.T) {
 	ask("SET dp.epsilon = 10000")
 	count := `SELECT count(*) FROM events`
 	about(4630, count, 0)
+	about(4630, count, 0) // and is remembered
 	ask("SET dp.contribution = ladder")
 	about(19816, count, 0)
 	about(.482, `SELECT avg(CASE WHEN amount > 50 THEN 1 ELSE 0 END) FROM events`, 0)

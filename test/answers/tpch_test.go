@@ -46,8 +46,8 @@ the queries with the specification's default parameters. This page is written by
 and over the answers of %d analysts, each with noise of her own. One customer may have 128 line items at 110000 each: noise that hides all of them is small beside the revenue of
 a company, and large beside that of one supplier in one quarter, or of two nations in one year. Queries over small groups
 need more customers than this, or tighter declared bounds; their error falls as one over the scale. The last column is
-the same with ` + "`SET dp.contribution = ladder`" + `, where what a customer adds in all is clamped, and not how many rows she has:
-nobody has to guess the clamp.
+the same with ` + "`SET dp.contribution = ladder`" + `, where what a customer adds in all is clamped,
+and not how many rows she has: nobody has to guess the clamp.
 
 | query | outcome | how, or why not | error | of totals |
 | --- | --- | --- | --- | --- |

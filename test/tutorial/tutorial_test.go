@@ -1,5 +1,5 @@
-// Package tutorial does what docs/tutorial.md and docs/tutorial-clinic.md tell a newcomer to do, against a real PostgreSQL
-// server and the real dpproxy, and holds what comes of it against what the pages show.
+// Package tutorial does what docs/tutorial.md and docs/tutorial-clinic.md tell a newcomer to do, against a real
+// PostgreSQL server and the real dpproxy, and holds what comes of it against what the pages show.
 package tutorial
 
 import (
