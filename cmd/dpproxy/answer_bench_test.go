@@ -31,7 +31,8 @@ func BenchmarkAnswerFromRelease(b *testing.B) {
 	p := h.Policy()
 	data := p.Datasets[0]
 	s := &pipeline.Session{User: "analyst", Database: data.ID, Policy: p, Dataset: data}
-	s.Settings.Settings = plans.Settings{Epsilon: data.Defaults.Epsilon, Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
+	s.Settings.Settings = plans.Settings{Release: true, Epsilon: data.Defaults.MaxEpsilon,
+		Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
 	statements, refusal := parse.Parse(`SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2`)
 	if refusal != nil {
 		b.Fatal(refusal)
