@@ -23,7 +23,7 @@ var third = dialect.Dialect{Words: &dialect.Words{
 	Operator: "(%1 \\%2 %3)", Operators: map[string]string{"/": "quot(%1, %3)", "#": "either(%1, %3)", "||": "cat(%1, %3)"},
 	Divide: "over(%1, %2)", Call: "sys$%1(%2)", Cast: "TO_%2(%1)", Literal: "%2'%1'", Quoted: "STR'%1'",
 	Read: "MAYBE_%2(%1)", ReadEnum: "LABEL(%1)", ReadText: "MAYBE_STR(%1)", IsNaN: "IS_%2_NAN(%1)", Key: "%1", TextKey: "BYTES(%1)", Micros: "MICROS(%1)", Days: "DAYS(%1, %2)", Sum: "ADDED_%2(%1)",
-	WideSteps: "STEPS(%1, %2, %3)", HexToWhole: "UNHEX(%1)", Sum256: "SUM(%1)", Octets: "OCTETS(%1)", Rounded: "NEAREST(%1)", Binned: "BIN_%4(%1, %2, %3)", Bins: true,
+	WideSteps: "STEPS(%1, %2, %3)", WideQuotient: "OVER(%1, %2)", HexToWhole: "UNHEX(%1)", Sum256: "SUM(%1)", Octets: "OCTETS(%1)", Rounded: "NEAREST(%1)", Binned: "BIN_%4(%1, %2, %3)", Bins: true,
 	Trimmed: "TRIM_%1(%2)", Find: "FIND(%2, %1)", Like: "ALIKE(%1, %2)", Regular: "MATCHED(%1, %2)",
 	Position: "PLACE({%1}, %2)", OneOf: "ONE(%1, {%2})", NoneOf: "NONE(%1, {%2})", Within: "FOUND(%1, (%2))", Row: "TUPLE(%1)", RowOfOne: "TUPLE(%1,)",
 	Comma: "; ", Integers: "I32{%1}", OneOfNumbers: "ONE(%1, I32{%2})", OneOfMany: "MANY(%1, I32{%2})", Numbered: "PLACES({%1}) AS %2", Parallel: "ROWS(%2) AS %1(%3)", InParallel: "%1",
