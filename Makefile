@@ -131,8 +131,8 @@ safety-full: deps ## the same at full length: hours
 	DPPROXY_SAFETY_LENGTH=full $(GO) run ./internal/threats/report $(UPDATE) $(THREATS)
 	DPPROXY_SAFETY_LENGTH=full $(GO) test ./internal/threats -count=1 -timeout 4h -v -run Faults | grep -v '^=== '
 
-tpch: ## TPC-H's queries over a database of scale 0.1 with the customer as the unit: docs/tpch.md
-	$(GO) test ./test/answers -run 'TestTPCH$$' -tpch-scale 0.1 -tpch-draws 15 -update -count=1 -timeout 60m -v
+tpch: ## TPC-H's queries over a database of scale 0.01, or SCALE=0.1, with the customer as the unit: docs/tpch.md
+	$(GO) test ./test/answers -run 'TestTPCH$$' -tpch-scale $(or $(SCALE),0.01) -tpch-draws 15 -update -count=1 -timeout 60m -v
 
 clinic: ## 147 questions over a clinic of OMOP's shape and 30,000 persons, beside PostgreSQL: docs/clinic.md
 	$(GO) test ./test/answers -run 'TestClinic$$' -clinic-persons 30000 -clinic-every 1 -update -count=1 -timeout 60m -v

@@ -5,7 +5,6 @@ import (
 	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
 )
 
@@ -44,14 +43,14 @@ type Climbed struct {
 
 // wider is how much wider the noise of what is read is where the last step was chosen for it: the exact law of a fixed
 // one times this covers what is kept in 95 % of draws (totals.TestReadings).
-var wider = map[noise.Kind]float64{noise.Laplace: 4. / 3, noise.Gaussian: 9. / 8}
+var wider = map[mechanisms.NoiseKind]float64{mechanisms.DiscreteLaplace: 4. / 3, mechanisms.DiscreteGaussian: 9. / 8}
 
 // Climb chooses the clamp of a run, of what the cells of its measure sum up to.
 func (p *Plan) Climb(run *Run, sum func(t Term) int64) Climbed {
 	spec := p.Measures[run.Measure].Spec
 	own := spec.Counts().Sums[0].Noise
 	law := totals.Law{Kind: own.Kind, Scale: own.Spread()}
-	if own.Kind == noise.Gaussian {
+	if own.Kind == mechanisms.DiscreteGaussian {
 		law.Scale = math.Sqrt(law.Scale)
 	}
 	cells, each := make([][]int64, len(run.Mix)), 1

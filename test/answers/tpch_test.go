@@ -18,7 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-var tpchScale = flag.Float64("tpch-scale", 0.01, "scale of the TPC-H-like database; docs/tpch.md is written at 0.1")
+var tpchScale = flag.Float64("tpch-scale", 0.01, "scale of the TPC-H-like database; docs/tpch.md is written at 0.01")
 
 // tpchDraws is how many analysts ask each query, each with noise of her own.
 var tpchDraws = flag.Int("tpch-draws", 1, "analysts who ask each query; docs/tpch.md is written with 15")
@@ -282,7 +282,7 @@ func percent(x float64) string {
 const tpchFile = "../../docs/tpch.md"
 
 // TestTPCH runs the 22 queries through a proxy over a small database of TPC-H's shape, and holds what is answered, how,
-// and what is refused against docs/tpch.md. With -update at scale 0.1 (make tpch) it writes that file.
+// and what is refused against docs/tpch.md. With -update (make tpch) it writes that file.
 func TestTPCH(t *testing.T) {
 	kit.Beside(t)
 	path := tpchDatabase(t, *tpchScale)
