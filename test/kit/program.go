@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,13 +78,16 @@ func (p *Program) TryStart() error {
 	if err != nil {
 		return err
 	}
-	p.Cmd = exec.Command(executable, p.Args...)
-	p.Cmd.Env = append(append(os.Environ(), temporary...), asStandIn+"="+p.As)
-	stderr, err := p.Cmd.StderrPipe()
+	var stderr io.Reader
+	err = onceWritten(func() (err error) {
+		p.Cmd = exec.Command(executable, p.Args...)
+		p.Cmd.Env = append(append(os.Environ(), temporary...), asStandIn+"="+p.As)
+		if stderr, err = p.Cmd.StderrPipe(); err != nil {
+			return err
+		}
+		return p.Cmd.Start()
+	})
 	if err != nil {
-		return err
-	}
-	if err := p.Cmd.Start(); err != nil {
 		return err
 	}
 	cmd, exited, listening := p.Cmd, make(chan struct{}), make(chan string, 1)
@@ -324,6 +328,18 @@ func Run(t *testing.T, input string, args ...string) Ran {
 	return RunWith(t, nil, input, args...)
 }
 
+// onceWritten runs a program, again while it is said to be written: what built it may have left it open in a child
+// that has not begun its own program yet (go.dev/issue/22315).
+func onceWritten(run func() error) (err error) {
+	for range 50 {
+		if err = run(); !errors.Is(err, syscall.ETXTBSY) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
+}
+
 // RunWith does it with additions to the environment.
 func RunWith(t *testing.T, env []string, input string, args ...string) Ran {
 	t.Helper()
@@ -331,12 +347,14 @@ func RunWith(t *testing.T, env []string, input string, args ...string) Ran {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), executable, args...)
-	cmd.Env = append(append(os.Environ(), temporary...), env...)
-	cmd.Stdin = strings.NewReader(input)
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
+	var cmd *exec.Cmd
+	err = onceWritten(func() error {
+		cmd = exec.CommandContext(t.Context(), executable, args...)
+		cmd.Env = append(append(os.Environ(), temporary...), env...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
+		return cmd.Run()
+	})
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
