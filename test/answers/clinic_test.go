@@ -285,7 +285,7 @@ func (c *clinic) ask(q clinicQuestion) (o clinicOutcome) {
 // bounded asks it again, for nothing, with the bounds of each value.
 func (c *clinic) bounded(q clinicQuestion, want clinicAnswer, near []clinicWanted) (hollow int, differs string) {
 	var got clinicAnswer
-	for _, sql := range []string{"SET dp.confidence = 0.999999", "SET dp.error_columns = on", q.sql,
+	for _, sql := range []string{"SET dp.confidence = " + clinicBounds, "SET dp.error_columns = on", q.sql,
 		"RESET dp.error_columns", "RESET dp.confidence"} {
 		if a := clinicAsk(c.proxy, sql); sql == q.sql {
 			got = a

@@ -69,7 +69,8 @@ func (a clinicAnswer) bounds() (shown clinicAnswer, bounds []clinicRow) {
 		for i, at := range own {
 			r.values = append(r.values, row[at])
 			if l, bounded := low[i]; bounded {
-				r.low, r.high = append(r.low, row[l]), append(r.high, row[l+1])
+				least, most := clinicWider(row[at], row[l], row[l+1])
+				r.low, r.high = append(r.low, least), append(r.high, most)
 			} else {
 				r.low, r.high = append(r.low, row[at]), append(r.high, row[at])
 			}
@@ -77,6 +78,21 @@ func (a clinicAnswer) bounds() (shown clinicAnswer, bounds []clinicRow) {
 		shown.rows, bounds = append(shown.rows, r.values), append(bounds, r)
 	}
 	return shown, bounds
+}
+
+// clinicBounds is the confidence of bounds that are asked for: the most at which computed columns have any, and twice as
+// wide (clinicWider) what noise passes once in 10^5 values and less.
+const clinicBounds = "0.998"
+
+// clinicWider are the bounds of a number, twice as far from it.
+func clinicWider(value, low, high string) (least, most string) {
+	x, err := strconv.ParseFloat(value, 64)
+	l, also := strconv.ParseFloat(low, 64)
+	h, too := strconv.ParseFloat(high, 64)
+	if err != nil || also != nil || too != nil {
+		return low, high
+	}
+	return strconv.FormatFloat(2*l-x, 'g', -1, 64), strconv.FormatFloat(2*h-x, 'g', -1, 64)
 }
 
 // clinicRow is a row with the bounds of its values, which are the values where there are none.
