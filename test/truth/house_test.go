@@ -392,8 +392,9 @@ func (c *client) ask(sql string) answer {
 // cases: no number of 64 bits is larger for it.
 type calm struct{ read atomic.Int64 }
 
-// most is more bytes than the draws of one answer take: averages of different values in 900 groups take 100 MB of them.
-const most = 512 << 20
+// most is more bytes than the draws of one answer take: averages of different values in 900 groups take 100 MB of
+// them, a sum in all groups of keys that are found and of 500 numbers more than 512 MB.
+const most = 1 << 30
 
 // cases are bytes that, twice, are in the second to the last fifth, or quarter, of 16 bits.
 var cases = [...]byte{0x40, 0x80, 0xb0, 0xff}
