@@ -125,17 +125,15 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 			continue
 		}
 		for i := range leaf.Counts[n].Runs {
-			run, of := &leaf.Counts[n].Runs[i], &leaf.Counts[*c.Width].Runs[i]
+			run, of, times := &leaf.Counts[n].Runs[i], &leaf.Counts[*c.Width].Runs[i], int64(1)
+			if c.Twice {
+				times = 2
+			}
 			if of.Ladder != nil {
-				run.Off, run.Known, climbs = of, 1, true
-				if c.Twice {
-					run.Known = 2
-				}
+				run.Off, run.Known, climbs = of, times, true
 				continue
 			}
-			run.Known = p.RunError(of).HalfWidth
-			if c.Twice {
-				run.Known *= 2
+			if run.Known = times * p.RunError(of).HalfWidth; c.Twice {
 				threshold = max(threshold, run.Known)
 				continue
 			}
@@ -195,15 +193,16 @@ func (p assembly) noteErrors(from *outerquery.Shown) {
 		if source < 0 || i >= len(p.Columns) {
 			continue
 		}
-		if p.Columns[i].Source = &leaf.Counts[source]; leaf.Counts[source].Type != 0 || leaf.Counts[source].Climbs() {
-			if leaf.Counts[source].Climbs() {
-				p.Columns[i].Climbs = []plans.Climbing{{Of: &leaf.Counts[source], Worth: big.NewRat(1, 1)}}
-			}
+		of := &leaf.Counts[source]
+		if p.Columns[i].Source = of; of.Climbs() {
+			p.Columns[i].Climbs = []plans.Climbing{{Of: of, Worth: big.NewRat(1, 1)}}
+		}
+		if of.Type != 0 || of.Climbs() {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
-		for r := range leaf.Counts[source].Runs {
-			if own := p.RunError(&leaf.Counts[source].Runs[r]); own.HalfWidth >= e.HalfWidth {
+		for r := range of.Runs {
+			if own := p.RunError(&of.Runs[r]); own.HalfWidth >= e.HalfWidth {
 				e = own
 			}
 		}
@@ -348,16 +347,14 @@ func (p assembly) climbed(
 	run *plans.Run, a *choose.Request, w *choose.Path, order []int, spots map[int][]int, measure int,
 ) {
 	run.Measure, run.Mix = measure, make([][]plans.Term, len(order))
-	if !a.Ladder.Fixed {
-		run.Ladder = a.Ladder
+	steps := a.Ladder
+	if len(steps) > 1 { // the clamp is chosen, and not given
+		run.Ladder = steps
 	}
 	for r, row := range order {
-		spans := make([][][]mechanisms.Span, 2*len(a.Ladder.Steps))
+		spans := make([][][]mechanisms.Span, 2*len(steps))
 		for _, cell := range a.CellsOf(a.Projections[0], row, spots) {
-			step, negative := a.StepOf(cell)
-			if step *= 2; negative {
-				step++
-			}
+			step := a.StepOf(cell)
 			spans[step] = append(spans[step], w.Reading.Spans[0][cell])
 		}
 		for i, list := range spans {
@@ -365,8 +362,8 @@ func (p assembly) climbed(
 				continue
 			}
 			t := plans.Term{Measure: measure, Counter: w.Reading.Counters[0], Spans: plans.JoinSpans(list)}
-			t.Num, t.Den = a.Ladder.Steps[i/2], totals.Parts
-			if i%2 == 1 {
+			t.Num, t.Den = steps[i%len(steps)], totals.Parts
+			if i >= len(steps) {
 				t.Num = -t.Num
 			}
 			run.Mix[r] = append(run.Mix[r], t)

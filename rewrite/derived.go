@@ -215,14 +215,20 @@ func (w *writer) items(a *writer, column, key func(i int) string) []string {
 	return items
 }
 
+// groupedByUnit are the unit and the keys of rows, as columns and as what the rows are grouped by.
+func (w *writer) groupedByUnit(keys []derived.UnitKey) (items, groups []string) {
+	items, groups = []string{w.alias + ".u AS u"}, []string{w.alias + ".u"}
+	for i, k := range keys {
+		key := w.unitKey(k)
+		items, groups = append(items, key+" AS n"+strconv.Itoa(i+1)), append(groups, key)
+	}
+	return items, groups
+}
+
 // perUnit groups a unit's rows. Everything that is grouped by is part of the unit's own rows.
 func (w *writer) perUnit(u *derived.PerUnit) string {
 	a := w.sub(u.From, "a")
-	items, groups := []string{a.alias + ".u AS u"}, []string{a.alias + ".u"}
-	for i, k := range u.Keys {
-		key := a.unitKey(k)
-		items, groups = append(items, key+" AS n"+strconv.Itoa(i+1)), append(groups, key)
-	}
+	items, groups := a.groupedByUnit(u.Keys)
 	for _, k := range u.JoinKeys {
 		key := a.useKey(k)
 		groups = append(groups, key)

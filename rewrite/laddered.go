@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -79,11 +80,7 @@ func (w *writer) laddered(l *derived.Laddered) string {
 // totals writes what the rows of each unit add up to, x, wide, for each combination of the keys.
 func (w *writer) totals(l *derived.Laddered) string {
 	a := w.sub(l.From, "a")
-	items, groups := []string{a.alias + ".u AS u"}, []string{a.alias + ".u"}
-	for i, k := range l.Keys {
-		key := a.unitKey(k)
-		items, groups = append(items, key+" AS n"+strconv.Itoa(i+1)), append(groups, key)
-	}
+	items, groups := a.groupedByUnit(l.Keys)
 	x := w.cast(w.call("count", "*"), "wide")
 	if sum, is := l.Value.(*plans.Sum); is {
 		x = "COALESCE(" + a.sum(sum, "") + ", " + w.literal("0", "wide") + ")"
@@ -117,17 +114,15 @@ func (w *writer) intervals(steps totals.Ladder) (below, above string) {
 // checkLaddered refuses whatever is asked of a ladder but what the shares come to, once, by keys and steps: of its rows
 // a unit has several, and nothing bounds the sums of other things.
 func checkLaddered(m *plans.Measure) bool {
-	l, is := m.Table.Derived.(*derived.Laddered)
-	if !is {
+	if !derived.IsLaddered(m.Table) {
 		return true
 	}
 	share := m.Table.Columns[len(m.Table.Columns)-1]
-	if len(m.Sums) != 1 || m.Sums[0] == nil || m.Sums[0].Values > 0 || m.Sums[0].Over > 1 ||
-		slices.Contains(m.Grain, share) || m.Open != nil || m.Window != nil {
+	if len(m.Sums) != 1 || m.Sums[0] == nil || m.Open != nil || m.Window != nil || m.Contribution().Rows != 1 {
 		return false
 	}
-	f, alone := alone(m.Sums[0])
-	return alone && f.Column == share && f.Low == 0 && f.High == totals.Parts && f.Centre == 0 && f.Exponent == 0 &&
-		m.Sums[0].Terms[0].Times == 1 && m.Sums[0].Bound.Low == 0 && m.Sums[0].Bound.High == totals.Parts &&
-		m.Contribution().Rows == 1 && len(l.Steps) > 0
+	sum, asItIs := m.Sums[0], plans.Factor{Column: share, High: totals.Parts}
+	return sum.Values == 0 && sum.Over <= 1 && sum.Bound == mechanisms.Bound{High: totals.Parts} &&
+		len(sum.Terms) == 1 && sum.Terms[0].Times == 1 && slices.Equal(sum.Terms[0].Factors, []plans.Factor{asItIs}) &&
+		!slices.Contains(m.Grain, share)
 }

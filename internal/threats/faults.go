@@ -664,8 +664,8 @@ var Faults = []Fault{
 	},
 	{
 		"nothing but the sum of shares is asked", "rewrite/laddered.go",
-		"	if !is {\n		return true\n",
-		"	if !is || l != nil {\n		return true\n",
+		"	if !derived.IsLaddered(m.Table) {\n		return true\n",
+		"	if m.Table != nil {\n		return true\n",
 		"rewrite.TestLadderedAsksNothingElse", false,
 	},
 	{
@@ -682,8 +682,8 @@ var Faults = []Fault{
 	},
 	{
 		"the half-width is of the last step that is read", "planner/plans/ladder.go",
-		"if j := run.Ladder.stepOf(t); j < c.Steps {",
-		"if j := run.Ladder.stepOf(t); j < c.Steps-1 {",
+		"		kept.Mix[r] = run.Read(r, c)\n",
+		"		kept.Mix[r] = run.Read(r, Climbed{Kept: totals.Kept{Steps: c.Steps - 1}})\n",
 		"planner/plans.TestClimbedWidths", false,
 	},
 	{

@@ -12,7 +12,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -50,10 +49,8 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if !semantics.Numeric(arg) {
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
-	centred := moments[name] || g.centred[arg.Canon]
-	if g.b.Context.Settings.Contribution != (plans.Contribution{}) { // sums and counts of totals have clamps of their own
-		centred = false
-	}
+	// Sums and counts of totals have clamps of their own.
+	centred := (moments[name] || g.centred[arg.Canon]) && g.b.Context.Settings.Contribution.ByRows()
 	arg, refusal := g.inColumns(arg)
 	if refusal != nil {
 		return nil, refusal

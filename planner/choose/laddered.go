@@ -30,11 +30,12 @@ const fewSteps = 3
 // and that is read for totals too, those are by rows that a ladder is no better for. So is whether a value has rows.
 func (v *LeafPlanner) ofTotals(lp *LeafPlan, counters []int) (asks []*Request, rest []int) {
 	set := v.Optimizer.Context.Settings
-	if set.Contribution == (plans.Contribution{}) || v.byRows || set.MaxError > 0 || !derived.CanLadder(lp.Table) ||
+	if set.Contribution.ByRows() || v.byRows || set.MaxError > 0 || !derived.CanLadder(lp.Table) ||
 		lp.Counters[counters[0]].Presence != "" {
 		return nil, counters
 	}
-	quiet := &LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
+	quiet := *v
+	quiet.Notes = new(semantics.Notes)
 	for _, n := range counters {
 		l, asRows := quiet.laddered(lp.Question, n)
 		if l == nil {
@@ -127,16 +128,9 @@ func (v *LeafPlanner) ofLadder(
 	}
 	a.set = keys
 	a.Projections[0].Of = counter
-	fixed := v.Optimizer.Context.Settings.Contribution.Most != nil
-	a.Ladder = &plans.Ladder{Steps: l.Steps, Signs: l.Signs, Fixed: fixed}
+	a.Ladder = l.Steps
 	return a, nil
 }
 
-// StepOf is the step of the ladder that a cell is of, and whether it is of totals below 0.
-func (a *Request) StepOf(cell int) (step int, negative bool) {
-	step = int(a.KeyValue(len(a.set), cell).(int64))
-	if n := len(a.Ladder.Steps); step >= n {
-		return step - n, true
-	}
-	return step, false
-}
+// StepOf is the number of the step that a cell is of.
+func (a *Request) StepOf(cell int) int { return int(a.KeyValue(len(a.set), cell).(int64)) }

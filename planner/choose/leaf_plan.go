@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -36,8 +36,9 @@ type Request struct {
 	weight      float64 // of its error at the whole cost: the sum over what it fills
 	each        []int   // its cells, of which CellsOf hands out one
 
-	// Ladder says that the last key is a step, whose cells hold shares of units' totals; nil means they are counts.
-	Ladder *plans.Ladder
+	// Ladder is what the last key is a step of, whose cells hold shares of units' totals, those of totals below 0 behind
+	// the others; nil means they are counts.
+	Ladder totals.Ladder
 }
 
 // Projection is one counter of the leaf plan as a request counts it: in all rows, or where a condition holds.

@@ -129,10 +129,7 @@ func (m *Marked) Meaning(f policy.Fingerprints) []byte {
 // Meaning: see Paired.
 func (u *PerUnit) Meaning(f policy.Fingerprints) []byte {
 	b := predicate.Encode(encodeInputs([]byte("unit"), u, f), u.Where)
-	b = binary.AppendUvarint(b, uint64(len(u.Keys)))
-	for _, k := range u.Keys {
-		b = encodeRuns(predicate.EncodeText(b, k.Column.Name), k.First)
-	}
+	b = encodeUnitKeys(b, u.Keys)
 	if b = encodeNames(b, u.JoinKeys); u.Present {
 		b = append(b, 'p')
 	}
@@ -169,6 +166,15 @@ func encodeInputs(b []byte, d policy.Derivation, f policy.Fingerprints) []byte {
 // those of its inputs, so that of tables in one another each was twice as long as the one before: 30 made a gigabyte.
 // Fingerprints begin with a quote, so none is such a hash. Those below stay as they are, and so do digests of releases.
 const longInput = 1 << 18
+
+// encodeUnitKeys writes what a unit's rows are grouped by.
+func encodeUnitKeys(b []byte, keys []UnitKey) []byte {
+	b = binary.AppendUvarint(b, uint64(len(keys)))
+	for _, k := range keys {
+		b = encodeRuns(predicate.EncodeText(b, k.Column.Name), k.First)
+	}
+	return b
+}
 
 // encodeNames writes the names of columns.
 func encodeNames(b []byte, columns []*policy.Column) []byte {

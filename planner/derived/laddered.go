@@ -38,10 +38,7 @@ func (l *Laddered) Inputs() []*policy.Table { return []*policy.Table{l.From} }
 // Meaning: see Paired.
 func (l *Laddered) Meaning(f policy.Fingerprints) []byte {
 	b := predicate.Encode(encodeInputs([]byte("laddered"), l, f), l.Where)
-	b = binary.AppendUvarint(b, uint64(len(l.Keys)))
-	for _, k := range l.Keys {
-		b = encodeRuns(predicate.EncodeText(b, k.Column.Name), k.First)
-	}
+	b = encodeUnitKeys(b, l.Keys)
 	if l.Value != nil {
 		b = append(append(b, 'v'), l.Value.Meaning()...)
 	}
@@ -62,35 +59,22 @@ func NewLaddered(l *Laddered) *policy.Table {
 	for _, k := range l.Keys {
 		addColumn(t, k.Column, l.From, k.Column.Domain)
 	}
-	cells := int64(len(l.Steps))
+	cells, of := int64(len(l.Steps)), "sums"
 	if l.Signs {
 		cells *= 2
+	}
+	if l.Value == nil {
+		of = "rows"
 	}
 	for _, c := range []struct {
 		name string
 		most int64
-	}{{"step of " + l.Measured(), cells - 1}, {"share", totals.Parts}} {
+	}{{"step of " + of, cells - 1}, {"share", totals.Parts}} {
 		t.Columns = append(t.Columns, &policy.Column{Name: c.name, Type: policy.Int8, Typmod: -1, Table: t,
 			Nulls: policy.NullExclude, Outside: policy.OutsideExclude,
 			Domain: steppedDomain(policy.Int8, -1, 0, c.most, policy.NullExclude)})
 	}
 	return t
-}
-
-// Measured names what is added up, for people.
-func (l *Laddered) Measured() string {
-	if l.Value == nil {
-		return "rows"
-	}
-	return "sums"
-}
-
-// ClampText says which clamp is read where there is but one.
-func (l *Laddered) ClampText() string {
-	if len(l.Steps) > 1 {
-		return ""
-	}
-	return " by dp.contribution"
 }
 
 // IsLaddered reports whether the rows of a table are shares.

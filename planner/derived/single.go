@@ -47,16 +47,12 @@ import (
 func (p *Paired) rows() (int64, []Unique) {
 	left, right := p.Left.MaxRowsPerUnit, p.Right.MaxRowsPerUnit
 	rows, relied := left*right, []Unique(nil)
-	base := slices.Concat(p.Left.Base(), p.Right.Base())
 	fewer := func(bound int64, given []Unique, single bool) {
 		if single && bound < rows {
 			rows, relied = bound, given
 		}
 	}
-	var lefts, rights []*policy.Column
-	for _, e := range p.On {
-		lefts, rights = append(lefts, e.Left), append(rights, e.Right)
-	}
+	lefts, rights, base := p.equated()
 	given, single := singleIn(p.Right, rights, base)
 	fewer(left, given, single)
 	if given, single = singleIn(p.Left, lefts, base); p.Outer {
@@ -67,15 +63,19 @@ func (p *Paired) rows() (int64, []Unique) {
 	return rows, distinctUniques(relied)
 }
 
+// equated are the keys of either side that are equated, and the policy's tables below both.
+func (p *Paired) equated() (lefts, rights []*policy.Column, base []*policy.Table) {
+	for _, e := range p.On {
+		lefts, rights = append(lefts, e.Left), append(rights, e.Right)
+	}
+	return lefts, rights, slices.Concat(p.Left.Base(), p.Right.Base())
+}
+
 // fewPairs reports whether of one side no row has two partners, by what holds of all rows of a unit and not of so many:
 // a unit has no more pairs then than rows. Without that one unit's rows could take all the time that a question has:
 // a thousand of them in three tables make 10^9.
 func (p *Paired) fewPairs() bool {
-	base := slices.Concat(p.Left.Base(), p.Right.Base())
-	var lefts, rights []*policy.Column
-	for _, e := range p.On {
-		lefts, rights = append(lefts, e.Left), append(rights, e.Right)
-	}
+	lefts, rights, base := p.equated()
 	enforced := func(given []Unique) bool {
 		return len(distinctUniques(slices.Concat(p.Unique, given))) == len(p.Unique)
 	}

@@ -67,8 +67,11 @@ func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 				notes.Add(boundNote(t, false))
 			}
 		}
-		notes.Add("what a " + unit.Name + " adds in all is clamped" + l.ClampText() +
-			": ± does not cover what is above")
+		clamped := "what a " + unit.Name + " adds in all is clamped"
+		if len(l.Steps) == 1 {
+			clamped += " by dp.contribution"
+		}
+		notes.Add(clamped + ": ± does not cover what is above")
 		return
 	}
 	groups := s.Table.BoundsGroups(s.Cells)

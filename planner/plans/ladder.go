@@ -3,19 +3,11 @@ package plans
 import (
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
 )
-
-// Ladder is what a run of units' totals is read by (package totals): each of its rows has terms for the steps, in their
-// order, of which those up to a clamp are added up that is chosen from what was released. Of a fixed clamp there is one
-// step, which is read as it is.
-type Ladder struct {
-	Steps totals.Ladder
-	Signs bool // totals may be below 0: their terms have negative weights
-	Fixed bool
-}
 
 // Climbing is a column of a leaf that is made of units' totals, and what one of its whole numbers is worth in a sum.
 type Climbing struct {
@@ -55,29 +47,27 @@ func (p *Plan) Climb(run *Run, sum func(t Term) int64) Climbed {
 	}
 	cells, each := make([][]int64, len(run.Mix)), 1
 	for r, row := range run.Mix {
-		cells[r] = make([]int64, len(run.Ladder.Steps))
-		noises := make([]int, len(run.Ladder.Steps))
+		cells[r] = make([]int64, len(run.Ladder))
+		noises := make([]int, len(run.Ladder))
 		for _, t := range row {
-			j := run.Ladder.stepOf(t)
+			j := run.stepOf(t)
 			cells[r][j] += sum(t)
 			noises[j] += mechanisms.CellsIn(t.Spans)
 			each = max(each, noises[j])
 		}
 	}
-	c := Climbed{Kept: run.Ladder.Steps.Keep(cells, each, law)}
+	c := Climbed{Kept: run.Ladder.Keep(cells, each, law)}
 	if c.Steps == 0 {
 		return c
 	}
-	c.Clamp = run.Ladder.Steps[c.Steps-1]
+	c.Clamp = run.Ladder[c.Steps-1]
 	kept := Run{Measure: run.Measure, Mix: make([][]Term, len(run.Mix))}
 	above, units := new(big.Int), new(big.Int)
-	for r, row := range run.Mix {
-		for _, t := range row {
-			units.Add(units, big.NewInt(sum(t)))
-			if j := run.Ladder.stepOf(t); j < c.Steps {
-				kept.Mix[r] = append(kept.Mix[r], t)
-			} else if j <= c.Steps+1 {
-				above.Add(above, big.NewInt(sum(t)))
+	for r, row := range cells {
+		kept.Mix[r] = run.Read(r, c)
+		for j, n := range row {
+			if units.Add(units, big.NewInt(n)); j == c.Steps || j == c.Steps+1 {
+				above.Add(above, big.NewInt(n))
 			}
 		}
 	}
@@ -88,19 +78,13 @@ func (p *Plan) Climb(run *Run, sum func(t Term) int64) Climbed {
 	return c
 }
 
-// stepOf is the step that a term is of.
-func (l *Ladder) stepOf(t Term) int {
-	step, num := 0, max(t.Num, -t.Num)
-	for l.Steps[step] != num {
-		step++
-	}
-	return step
-}
+// stepOf is the step that a term of a run of totals is of.
+func (r *Run) stepOf(t Term) int { return slices.Index(r.Ladder, max(t.Num, -t.Num)) }
 
 // Read are the terms of a row that a climbed run adds up.
 func (r *Run) Read(row int, c Climbed) (list []Term) {
 	for _, t := range r.Mix[row] {
-		if r.Ladder.stepOf(t) < c.Steps {
+		if r.stepOf(t) < c.Steps {
 			list = append(list, t)
 		}
 	}

@@ -47,7 +47,7 @@ func TestClimbedWidths(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := &Plan{Measures: []*Measure{{Spec: spec}}, Confidence: confidence}
-			run := &Run{Mix: make([][]Term, rows), Ladder: &Ladder{Steps: l}}
+			run := &Run{Mix: make([][]Term, rows), Ladder: l}
 			groups := make([]privacy.Group, 0, rows*len(l))
 			for r := range rows {
 				for j, step := range l {

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
@@ -252,7 +253,7 @@ type Run struct {
 	Threshold *ThresholdQuestion  // a yes or no is asked instead
 	Mix       [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Selected  *SelectedValue      // the rows are read so instead
-	Ladder    *Ladder             // of Mix: its terms are those of steps, of which some are read; nil means all are
+	Ladder    totals.Ladder       // of Mix: its terms are of these steps, up to a clamp (Climb); nil means all are read
 	Most      int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 

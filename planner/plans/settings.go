@@ -39,6 +39,9 @@ type Contribution struct {
 	Most   *big.Rat // its total is clamped to that; nil means it is not
 }
 
+// ByRows reports whether the policy's bound of rows is asked for.
+func (c Contribution) ByRows() bool { return !c.Ladder && c.Most == nil }
+
 // String is as SET takes it; rows are nothing.
 func (c Contribution) String() string {
 	switch {

@@ -271,7 +271,7 @@ func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 			}
 			if run.Ladder != nil {
 				lines = append(lines, fmt.Sprintf("%s: known once its clamp is chosen, of %d steps, from what is released",
-					c.Name, len(run.Ladder.Steps)))
+					c.Name, len(run.Ladder)))
 				continue
 			}
 			widest = max(widest, runWidth(plan, &run, confidence))

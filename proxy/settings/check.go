@@ -1,10 +1,8 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
@@ -159,13 +158,9 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 		}
 		return strconv.FormatFloat(e, 'f', -1, 64), nil
 	case "dp.contribution":
-		c, err := parseContribution(value)
-		switch {
-		case err != nil:
+		if _, ok := parseContribution(value); !ok {
 			return "", invalidValue(v, value).WithHint("The value is rows, ladder, or a number above 0 that a unit's " +
 				"total is clamped to, such as 30000.")
-		case c.Most != nil:
-			return strings.TrimSpace(value), nil
 		}
 		return strings.ToLower(strings.TrimSpace(value)), nil
 	case "dp.max_cost":
@@ -256,19 +251,9 @@ func parseDelta(value string) (privacy.Delta, error) {
 }
 
 // parseContribution reads dp.contribution.
-func parseContribution(value string) (plans.Contribution, error) {
-	value = strings.ToLower(strings.TrimSpace(value))
-	switch value {
-	case rowsBound:
-		return plans.Contribution{}, nil
-	case ladderBound:
-		return plans.Contribution{Ladder: true}, nil
-	}
-	most, ok := new(big.Rat).SetString(value)
-	if !ok || len(value) > 30 || strings.Trim(value, "0123456789.") != "" || most.Sign() <= 0 {
-		return plans.Contribution{}, errors.New("no clamp")
-	}
-	return plans.Contribution{Most: most}, nil
+func parseContribution(value string) (c plans.Contribution, ok bool) {
+	c.Ladder, c.Most, ok = policy.ReadContribution(strings.ToLower(strings.TrimSpace(value)))
+	return c, ok
 }
 
 // parseMaxError reads dp.max_error; 0 is off.
@@ -414,7 +399,7 @@ func (s *Settings) read() plans.Settings {
 	if d, err := parseDelta(s.Value("dp.delta")); err == nil {
 		t.Delta = d
 	}
-	if c, err := parseContribution(s.Value("dp.contribution")); err == nil {
+	if c, ok := parseContribution(s.Value("dp.contribution")); ok {
 		t.Contribution = c
 	}
 	if e, err := parseMaxError(s.Value("dp.max_error")); err == nil {

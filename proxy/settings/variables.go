@@ -54,9 +54,6 @@ var known = index(concat(dpVariables, meant, fixedVariables, harmless, plannerVa
 // autoDelta is the dp.delta that leaves it to the planner.
 const autoDelta = "auto"
 
-// rowsBound and ladderBound are values of dp.contribution; others are numbers.
-const rowsBound, ladderBound = "rows", "ladder"
-
 // maxAlarms is the largest dp.alarms.
 const maxAlarms = 1000
 
@@ -69,7 +66,7 @@ var dpVariables = []variable{
 	{name: "dp.max_error", kind: special, standard: "off", reported: true, about: "The most that a count or sum may be off at dp.confidence; the least cost for it is found."},
 	{name: "dp.max_cost", kind: special, standard: "off", reported: true, about: "A statement that costs more, in the unit of dp.budget, is refused before anything is charged; 0: only what is free is answered."},
 	{name: "dp.error_columns", kind: boolean, standard: "off", reported: true, about: "Adds x_low and x_high to each aggregate x."},
-	{name: "dp.contribution", kind: special, standard: rowsBound, reported: true,
+	{name: "dp.contribution", kind: special, standard: "rows", reported: true,
 		about: "What bounds a unit in counts and sums: the policy's rows, its total by a clamp that is chosen from " +
 			"what is released (ladder), or its total clamped to a number."},
 	{name: "dp.alarms", kind: whole, standard: "0", high: maxAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},

@@ -147,8 +147,9 @@ func (d *drafter) readPublic() (err error) {
 // for words of the key: drug_type_concept_id is a type, and no drug. The columns are those that classify rows, as what
 // rows are called does not; one that has two such texts says nothing.
 func (d *drafter) saidOf(c *Column, r reference) (columns, either []string) {
-	name, head, most := words(c.Name), []string(nil), 0
-	for head = name; len(head) > 0 && slices.Contains(append(words(r.to.Name), words(r.key)...), last(head)); {
+	name, ofKey, most := words(c.Name), append(words(r.to.Name), words(r.key)...), 0
+	head := name
+	for len(head) > 0 && slices.Contains(ofKey, last(head)) {
 		head = head[:len(head)-1]
 	}
 	for _, own := range r.to.Columns {
