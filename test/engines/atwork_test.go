@@ -132,6 +132,16 @@ func layAtWork(t *testing.T, server *pgtest.Server) (role, database string) {
 	return role, database
 }
 
+// causesIn counts the queries that failed by a log, by their causes.
+func causesIn(log string) (causes map[string]int, all int) {
+	causes = map[string]int{}
+	for _, cause := range causeOfFault.FindAllStringSubmatch(log, -1) {
+		causes[strings.Trim(cause[1], `"`)]++
+		all++
+	}
+	return causes, all
+}
+
 // ownerAtWork has a dpproxy ask one server while the owner is at work on another, or the same. On a standby queries
 // fail by the replay, too.
 func ownerAtWork(t *testing.T, server, asks *pgtest.Server, role, database string) {
@@ -175,10 +185,10 @@ func ownerAtWork(t *testing.T, server, asks *pgtest.Server, role, database strin
 	}
 	owners.Wait()
 	analysts.Wait()
-	causes, faults := map[string]int{}, 0
-	for _, cause := range causeOfFault.FindAllStringSubmatch(p.LogText(), -1) {
-		causes[strings.Trim(cause[1], `"`)]++
-		faults++
+	causes, faults := causesIn(p.LogText())
+	for n := 0; n < 50 && faults < asked.paidZeros; n++ { // the log comes by a pipe, and may be behind the answers
+		time.Sleep(100 * time.Millisecond)
+		causes, faults = causesIn(p.LogText())
 	}
 	t.Logf("%d answers of %d queries, %d of them noise on nothing, by %v; refused: %v", asked.answers, asked.queries, asked.zeros, causes, asked.refused)
 	if faults < asked.paidZeros || faults > asked.zeros { // what was paid is asked again for nothing, noise too
