@@ -34,9 +34,10 @@ IN_ORDER = { printf '$(shell $(GO) list -m)/%s\n' $(1); $(GO) list ./... | grep 
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 TOGETHER := -vet=off -p $(shell expr $(PROCESSORS) + 1)
 # A seventh of a compiler's time goes to its collector: compilers and linters alone get another setting, what they build runs as ever. Some thirty
-# programs with DuckDB are linked: mold takes half of the default linker's time for one, gold three quarters.
+# programs with DuckDB are linked: mold takes half of the default linker's time for one, gold three quarters. Without
+# GNU's build id: mold puts it in front of Go's, which `go build` then does not find, and links again what is up to date.
 LINKER = $(firstword $(foreach l,mold gold,$(if $(shell command -v $(l) ld.$(l)),$(l))))
-COMPILERS = $(shell $(GO) env GOFLAGS) '-toolexec=env GOGC=400' $(if $(LINKER),'-ldflags=-extldflags=-fuse-ld=$(LINKER)')
+COMPILERS = $(shell $(GO) env GOFLAGS) '-toolexec=env GOGC=400' $(if $(LINKER),'-ldflags=-B none "-extldflags=-fuse-ld=$(LINKER) -Wl,--build-id=none"')
 
 quick: export GOFLAGS = $(COMPILERS)
 quick: ## within a minute: gofmt, and the tests of what links no database and starts no server

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,16 +77,13 @@ func (p *Program) TryStart() error {
 	if err != nil {
 		return err
 	}
-	var stderr io.Reader
-	err = onceWritten(func() (err error) {
-		p.Cmd = exec.Command(executable, p.Args...)
-		p.Cmd.Env = append(append(os.Environ(), temporary...), asStandIn+"="+p.As)
-		if stderr, err = p.Cmd.StderrPipe(); err != nil {
-			return err
-		}
-		return p.Cmd.Start()
-	})
+	p.Cmd = exec.Command(executable, p.Args...)
+	p.Cmd.Env = append(append(os.Environ(), temporary...), asStandIn+"="+p.As)
+	stderr, err := p.Cmd.StderrPipe()
 	if err != nil {
+		return err
+	}
+	if err := p.Cmd.Start(); err != nil {
 		return err
 	}
 	cmd, exited, listening := p.Cmd, make(chan struct{}), make(chan string, 1)
@@ -252,17 +248,22 @@ func build() (string, error) {
 	if raced {
 		path, args = path+"-race", append(args, "-race")
 	}
-	before, id := modified(path), buildID(path)
-	cmd := exec.Command("go", append(args, "-o", path, "./cmd/dpproxy")...)
+	// What `go build` writes, or touches where it is up to date, is not what runs: who runs a file that is being written is
+	// told that it is busy, and `go test` would not keep the results of tests that run what was touched.
+	fresh, copied := path+"-built", path+"-copied"
+	cmd := exec.Command("go", append(args, "-o", fresh, "./cmd/dpproxy")...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	// `go build` touches what is up to date, and `go test` would not keep the results of tests that run it.
-	if id != "" && buildID(path) == id {
-		err = os.Chtimes(path, before, before)
+	if id := buildID(path); id != "" && id == buildID(fresh) {
+		return path, nil
 	}
-	return path, err
+	// A process of its own copies: here a child could begin while the file is open, and keep it open for a while.
+	if out, err := exec.Command("cp", "--", fresh, copied).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, os.Rename(copied, path)
 }
 
 // buildID names the content of a program, "" where there is none.
@@ -272,14 +273,6 @@ func buildID(path string) string {
 		return ""
 	}
 	return string(out)
-}
-
-func modified(path string) time.Time {
-	info, err := os.Stat(path)
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
 }
 
 // moduleRoot is the directory above the test's own that has the module's go.mod.
@@ -328,18 +321,6 @@ func Run(t *testing.T, input string, args ...string) Ran {
 	return RunWith(t, nil, input, args...)
 }
 
-// onceWritten runs a program, again while it is said to be written: what built it may have left it open in a child
-// that has not begun its own program yet (go.dev/issue/22315).
-func onceWritten(run func() error) (err error) {
-	for range 50 {
-		if err = run(); !errors.Is(err, syscall.ETXTBSY) {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return err
-}
-
 // RunWith does it with additions to the environment.
 func RunWith(t *testing.T, env []string, input string, args ...string) Ran {
 	t.Helper()
@@ -348,15 +329,11 @@ func RunWith(t *testing.T, env []string, input string, args ...string) Ran {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	var cmd *exec.Cmd
-	err = onceWritten(func() error {
-		cmd = exec.CommandContext(t.Context(), executable, args...)
-		cmd.Env = append(append(os.Environ(), temporary...), env...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
-		return cmd.Run()
-	})
+	cmd := exec.CommandContext(t.Context(), executable, args...)
+	cmd.Env = append(append(os.Environ(), temporary...), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	return Ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
