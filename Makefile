@@ -37,7 +37,7 @@ TOGETHER := -vet=off -p $(shell expr $(PROCESSORS) + 1)
 # programs with DuckDB are linked: mold takes half of the default linker's time for one, gold three quarters. Without
 # GNU's build id: mold puts it in front of Go's, which `go build` then does not find, and links again what is up to date.
 LINKER = $(firstword $(foreach l,mold gold,$(if $(shell command -v $(l) ld.$(l)),$(l))))
-COMPILERS = $(shell $(GO) env GOFLAGS) '-toolexec=env GOGC=400' $(if $(LINKER),'-ldflags=-B none "-extldflags=-fuse-ld=$(LINKER) -Wl,--build-id=none"')
+COMPILERS = $(shell $(GO) env GOFLAGS) '-toolexec=env GOGC=400' $(if $(LINKER),'-ldflags=-B none "-extldflags=-fuse-ld=$(LINKER) -Xlinker --build-id=none"')
 
 quick: export GOFLAGS = $(COMPILERS)
 quick: ## within a minute: gofmt, and the tests of what links no database and starts no server
