@@ -248,8 +248,8 @@ func build() (string, error) {
 	if raced {
 		path, args = path+"-race", append(args, "-race")
 	}
-	// What `go build` writes, or touches where it is up to date, is not what runs: a file that is being written cannot be
-	// run, and `go test` would not keep the results of tests that run what was touched.
+	// What `go build` writes, or touches where it is up to date, is not what runs: a file that is being written cannot
+	// be run, and `go test` would not keep the results of tests that run what was touched.
 	fresh, copied := path+"-built", path+"-copied"
 	cmd := exec.Command("go", append(args, "-o", fresh, "./cmd/dpproxy")...)
 	cmd.Dir = root
