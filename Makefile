@@ -161,7 +161,7 @@ peers: deps ## the same questions by dpproxy and by libraries of others, from Py
 	$(GO) test ./test/peers -run 'TestPeers$$' -peers $(or $(RUNS),100) -update -count=1 -timeout 3h -v
 
 truth: deps ## 20,000 generated statements over six schemas on both engines, at an epsilon where noise vanishes: each is PostgreSQL's own; SEED=n, STATEMENTS=n, HELD=n a ledger
-	$(GO) test ./test/truth -run '^TestTruth$$' -truth-statements $(or $(STATEMENTS),20000) -truth-seed $(or $(SEED),15) -truth-held $(or $(HELD),20) -count=1 -timeout 6h -v | grep -v '^=== '
+	$(GO) test ./test/truth -run '^(TestTruth|TestTotals)$$' -truth-totals 300 -truth-statements $(or $(STATEMENTS),20000) -truth-seed $(or $(SEED),15) -truth-held $(or $(HELD),20) -count=1 -timeout 6h -v | grep -v '^=== '
 
 attacks: deps ## six attacks against PostgreSQL and against dpproxy in front of it: examples/attacks/README.md and its plot
 	$(GO) test ./examples/attacks -run '^TestAttacks$$' -attack-runs 5 -update -count=1 -timeout 60m -v

@@ -80,6 +80,9 @@ func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inn
 			if refusal != nil {
 				return nil, refusal
 			}
+			if c.Alternatives {
+				p.Alternatives = append(p.Alternatives, otherwise(p, s, values, c, o, in)...)
+			}
 			return p, nil
 		}
 		for _, column := range o.Wanted {
@@ -92,6 +95,29 @@ func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inn
 		}
 	}
 	return nil, last
+}
+
+// otherwise are the ways to answer a statement that another dp.contribution has, which those of its plan are not.
+func otherwise(
+	planned *plans.Plan, s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys, in *inners,
+) (list []plans.Alternative) {
+	for _, other := range []plans.Contribution{{Rows: true}, {Ladder: true}} {
+		c.Settings.Contribution = other
+		p, refusal := build(s, values, c, o, in)
+		if refusal != nil || p == nil {
+			continue
+		}
+		for _, way := range p.Alternatives {
+			known := slices.ContainsFunc(planned.Alternatives, func(have plans.Alternative) bool {
+				return have.Name == way.Name && have.Kind == way.Kind && have.Steps == way.Steps
+			})
+			if way.Taken && !known {
+				way.Taken, way.Why = false, "SET dp.contribution = "+other.String()
+				list = append(list, way)
+			}
+		}
+	}
+	return list
 }
 
 // build plans a statement by the keys that o has for its columns without declared values. Neither a plan nor a refusal:

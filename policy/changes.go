@@ -234,6 +234,7 @@ func tableChanges(c *changes, was, t *Table) {
 		{"source", was.sourceWords(), t.sourceWords()}, {"public", fmt.Sprint(was.Public), fmt.Sprint(t.Public)}, {"static", fmt.Sprint(was.Static), fmt.Sprint(t.Static)},
 		{"extremes", fmt.Sprint(was.Extreme), fmt.Sprint(t.Extreme)},
 		{"expected_rows", fmt.Sprint(was.ExpectedRows), fmt.Sprint(t.ExpectedRows)}, {"rows of one unit that count", was.boundWords(), t.boundWords()}, {"max_rows", fmt.Sprint(was.MaxRows), fmt.Sprint(t.MaxRows)},
+		{"most that one unit adds to a count", totalWords(was.MaxTotal), totalWords(t.MaxTotal)},
 		{"unit", was.pathWords(), t.pathWords()}, {"appends", was.appendWords(), t.appendWords()}, {"row_rank", was.RowRank, t.RowRank}, {"unique", fmt.Sprint(was.Unique), fmt.Sprint(t.Unique)},
 	} {
 		if f[1] != f[2] {

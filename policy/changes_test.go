@@ -66,6 +66,8 @@ var changeCases = []struct {
 	{"columns: [age], epsilon: 0.5", "columns: [age], epsilon: 0.4", []string{"releases_changed census.people.people_age: range over age for ε 0.5 to range over age for ε 0.4"}},
 	{"expected_rows: 500000\n", "expected_rows: 400000\n", []string{"tables_changed census.people: expected_rows: 500000 to 400000"}},
 	{"max_rows_per_unit: 10", "max_rows_per_unit: 5", []string{"tables_changed census.visits: rows of one unit that count: 10 to 5"}},
+	{"        max_rows_per_unit: 10\n", "", []string{"tables_changed census.visits: rows of one unit that count: 10 to any number"}},
+	{"max_rows_per_unit: 10", "max_rows_per_unit: 10\n        max_total_per_unit: 2.5", []string{"tables_changed census.visits: most that one unit adds to a count: none to 5/2"}},
 	{"source: public.visits", "source: other.visits", []string{"tables_changed census.visits: source: public.visits to other.visits"}},
 	{"neighbors: add-remove", "neighbors: replace-one\n    units: 1000", []string{"datasets_changed census: neighbors: add-remove to replace-one", "datasets_changed census: public number of units: 0 to 1000"}},
 	{"5432/prod", "5432/other", []string{"restart backend"}},
@@ -93,8 +95,8 @@ func TestChangesForgetNothing(t *testing.T) {
 		{Unit{}, "Row Name Table Column Type"},
 		{Budget{}, "Allowance Refresh Lifetime Level"},
 		{Defaults{}, "Epsilon MaxEpsilon Confidence Freshness"},
-		{Table{}, "Name Schema Source File View Public Static Extreme ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Places Opened Listed"},
-		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment; Table Blanks Ragged Product NullKey Hidden Refers Any Reading Beside Input List"},
+		{Table{}, "Name Schema Source File View Public Static Extreme ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit AnyRows MaxTotal MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Places Opened Listed"},
+		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment MaxTotal; Table Blanks Ragged Product NullKey Hidden Refers Any Reading Beside Input List"},
 		{Release{}, "Name Kind Columns Cost Refresh Insist Widths Mechanism Updates Rows Queries; Table Epsilon Levels"},
 	} {
 		var names []string

@@ -68,6 +68,7 @@ func column(t *Table, f *columnT, at place) *Column {
 		at.key("type").problem("enum is for private columns; text reads a public one")
 		return col
 	}
+	col.MaxTotal = maxTotal(t, f.MaxTotal, at.key("max_total_per_unit"))
 	if t.Analysed() {
 		viewColumn(col, f, at)
 		return col

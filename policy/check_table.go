@@ -150,7 +150,8 @@ func publicTable(t *Table, f *tableT, at place) {
 	at.unwanted("%s is for private tables, and this one is public", map[string]bool{
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "unique": len(f.Unique) > 0, "extremes": f.Extremes.asked(), "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
-		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
+		"max_total_per_unit": f.MaxTotalPerUnit != "",
+		"appends":            f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
 	})
 	t.MaxRowsPerUnit = 1
 	t.MaxRows = int(whole64(f.MaxRows, 1, MaxPublicRows, at.key("max_rows"), "max_rows"))
@@ -205,6 +206,7 @@ func privateTable(t *Table, f *tableT, at place) {
 		at.name("rows_per_unit_total").problem("rows_per_unit_total is for tables with appends, whose units have several rows, and takes the place of other bounds")
 	}
 	t.MaxRowsPerUnit = whole64(f.MaxRowsPerUnit, 1, maxRowsPerUnit, at.key("max_rows_per_unit"), "max_rows_per_unit")
+	t.MaxTotal = maxTotal(t, f.MaxTotalPerUnit, at.key("max_total_per_unit"))
 	d := t.Dataset
 	if d.Unit.Row {
 		at.unwanted("%s is given, but in this dataset each row is a unit", map[string]bool{"row_rank": f.RowRank != "", "unit": f.Unit != ""})
@@ -223,9 +225,27 @@ func privateTable(t *Table, f *tableT, at place) {
 	case f.RowsPerUnitTotal != "":
 		totalRows(t, f, at)
 	case f.MaxRowsPerUnit == "":
-		at.problem("max_rows_per_unit is missing: the most rows that one %s has in this table; more are left out", d.Unit.Name)
-		t.MaxRowsPerUnit = 1
+		t.MaxRowsPerUnit, t.AnyRows = maxRowsPerUnit, true
+		at.unwanted("%s is given, but no max_rows_per_unit: what is counted by rows needs to know how many a unit may have",
+			map[string]bool{"releases": len(f.Releases) > 0, "appends": f.Appends.Column != ""})
 	}
+}
+
+// maxTotal reads what a unit adds at most to a count, or to a sum.
+func maxTotal(t *Table, text decimal, at place) *big.Rat {
+	if text == "" {
+		return nil
+	}
+	word, most, ok := ReadContribution(string(text))
+	switch {
+	case t.Public || t.Dataset.Unit.Row || t.Analysed():
+		at.problem("max_total_per_unit is for private tables of which a unit may have several rows")
+	case !ok || word != "" || most.Cmp(big.NewRat(1e18, 1)) > 0:
+		at.problem("max_total_per_unit is %.40q, must be a number above 0", string(text))
+	default:
+		return most
+	}
+	return nil
 }
 
 // groupBounds reads the bounds by groups, which take the place of the bound of rows: that is their product.
@@ -403,7 +423,8 @@ func view(t *Table, f *tableT, here, at place) {
 func analysedTable(f *tableT, at place) {
 	at.unwanted("%s is given, but the SELECT in source and the tables that it reads decide that; give it there, or mark the table trusted: true",
 		map[string]bool{
-			"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
+			"max_total_per_unit": f.MaxTotalPerUnit != "",
+			"unit":               f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
 			"max_rows_per_group": f.MaxRowsPerGroup != "", "max_rows": f.MaxRows != "", "expected_rows": f.ExpectedRows != "",
 			"extremes": f.Extremes.asked(), "releases": len(f.Releases) > 0,
 			"rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",

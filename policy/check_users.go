@@ -114,21 +114,22 @@ var settingRules = map[string]struct {
 		n, err := strconv.Atoi(text)
 		return err == nil && n >= 0 && n <= 1000
 	}},
-	"contribution": {"rows, ladder or a number above 0", func(text string) bool {
+	"contribution": {"policy, rows, ladder or a number above 0", func(text string) bool {
 		_, most, ok := ReadContribution(text)
 		return ok && (most == nil || most.Cmp(big.NewRat(1e18, 1)) <= 0)
 	}},
 	"dialect": {"postgres or mysql", func(text string) bool { return contains([]string{"postgres", "mysql"}, text) }},
 }
 
-// ReadContribution reads what bounds a unit in counts and sums, dp.contribution: rows, ladder, or a number above 0.
-func ReadContribution(text string) (ladder bool, most *big.Rat, ok bool) {
-	if text == "rows" || text == "ladder" {
-		return text == "ladder", nil, true
+// ReadContribution reads what bounds a unit in counts and sums, dp.contribution: a word (policy, rows, ladder), or a
+// number above 0.
+func ReadContribution(text string) (word string, most *big.Rat, ok bool) {
+	if contains([]string{"policy", "rows", "ladder"}, text) {
+		return text, nil, true
 	}
 	most, ok = new(big.Rat).SetString(text)
 	ok = ok && len(text) <= 30 && strings.Trim(text, "0123456789.") == "" && most.Sign() > 0
-	return false, most, ok
+	return "", most, ok
 }
 
 // settings checks a user's session settings and writes them as SET would take them.

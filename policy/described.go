@@ -3,6 +3,7 @@ package policy
 import (
 	"crypto/sha256"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -315,7 +316,18 @@ func (t *Table) boundWords() string {
 	if t.MaxGroups > 0 {
 		return fmt.Sprintf("%d in each of %d groups", t.MaxPerGroup, t.MaxGroups)
 	}
+	if t.AnyRows {
+		return "any number"
+	}
 	return fmt.Sprint(t.MaxRowsPerUnit)
+}
+
+// totalWords is what a unit adds in all at most, "" where nothing is said.
+func totalWords(most *big.Rat) string {
+	if most == nil {
+		return ""
+	}
+	return most.RatString()
 }
 
 func (t *Table) pathWords() string {
@@ -345,7 +357,11 @@ func (t *Table) Words() string {
 	if t.Dataset.Unit.Row {
 		return fmt.Sprintf("private; about %d rows, each about somebody else", t.ExpectedRows)
 	}
-	return fmt.Sprintf("private; about %d rows; of one %s at most %s count", t.ExpectedRows, unit, t.boundWords())
+	count := "at most " + t.boundWords()
+	if t.AnyRows {
+		count = t.boundWords()
+	}
+	return fmt.Sprintf("private; about %d rows; of one %s %s count", t.ExpectedRows, unit, count)
 }
 
 // Words are a column in plain words.
@@ -374,7 +390,7 @@ func (c *Column) words() string {
 	for _, f := range []struct {
 		is   bool
 		word string
-	}{{c.Source != c.Name && c.Source != "", "read from " + c.Source}, {c.Snap, "bounds move to its steps"}, {c.Extreme, "min and max as quantiles"}, {c.Ends, "min and max are its ends"}, {c.Hide, "no row for other"}, {c.Join, "rows may be joined by it"}, {c.Unit, "names the unit"}, {c.Enum, "an enumeration of the database"}, {c.Comment != "", "described as “" + c.Comment + "”"}} {
+	}{{c.Source != c.Name && c.Source != "", "read from " + c.Source}, {c.Snap, "bounds move to its steps"}, {c.Extreme, "min and max as quantiles"}, {c.Ends, "min and max are its ends"}, {c.Hide, "no row for other"}, {c.Join, "rows may be joined by it"}, {c.Unit, "names the unit"}, {c.Enum, "an enumeration of the database"}, {c.MaxTotal != nil, "of one unit at most " + totalWords(c.MaxTotal) + " in all"}, {c.Comment != "", "described as “" + c.Comment + "”"}} {
 		if f.is {
 			parts = append(parts, f.word)
 		}

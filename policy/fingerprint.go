@@ -56,6 +56,9 @@ func (t *Table) describe(f Fingerprints) []byte {
 			m.line("null unit", "each")
 		}
 		m.line("rows", fmt.Sprint(t.MaxRowsPerUnit))
+		if t.AnyRows {
+			m.line("any rows")
+		}
 		if t.RowRank != "" {
 			m.line("rank", t.RowRank)
 		} else if t.Dataset != nil && !t.Dataset.Unit.Row && t.Derived == nil {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math/big"
 	"slices"
 	"time"
 
@@ -17,17 +18,19 @@ type Table struct {
 	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty means a table
 	View           View   // the SELECT in the place of a source; its zero value: a table
 	Public         bool
-	Static         bool   // its rows never change: releases drawn at different times are of the same rows
-	Extreme        bool   // extremes: true at the table: of what counts a unit's rows too
-	ExpectedRows   int64  // public guess
-	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
-	NullEach       bool   // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out
-	Via            *Via   // how the unit is found in another table; nil means in UnitColumn
-	RowRank        string // source column that numbers each unit's rows, unique with the unit: rows beyond MaxRowsPerUnit are left out by it; empty means none
-	MaxRowsPerUnit int64  // at least 1; with the two below, their product
-	MaxGroups      int64  // most groups of one measure that a unit is in; 0 means as many as it has rows
-	MaxPerGroup    int64  // most rows of a unit in one group; 0 means MaxRowsPerUnit
-	MaxRows        int    // public tables: most rows copied
+	Static         bool     // its rows never change: releases drawn at different times are of the same rows
+	Extreme        bool     // extremes: true at the table: of what counts a unit's rows too
+	ExpectedRows   int64    // public guess
+	UnitColumn     string   // source column that names the unit; empty when a row is the unit, or it is found through Via
+	NullEach       bool     // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out
+	Via            *Via     // how the unit is found in another table; nil means in UnitColumn
+	RowRank        string   // source column that numbers each unit's rows, unique with the unit: rows beyond MaxRowsPerUnit are left out by it; empty means none
+	MaxRowsPerUnit int64    // at least 1; with the two below, their product
+	AnyRows        bool     // no bound of a unit's rows is declared: those up to MaxRowsPerUnit are read, which no noise is calibrated to
+	MaxTotal       *big.Rat // max_total_per_unit: most that a unit adds to a count; nil means none is declared
+	MaxGroups      int64    // most groups of one measure that a unit is in; 0 means as many as it has rows
+	MaxPerGroup    int64    // most rows of a unit in one group; 0 means MaxRowsPerUnit
+	MaxRows        int      // public tables: most rows copied
 	Appends        *Appends
 	Columns        []*Column  // as rows are stored and ordered; analysts see Shown
 	Listed         []*Column  // Columns, and of Keys those that the policy lists, in its order: see Described
@@ -100,6 +103,8 @@ type Column struct {
 	Hidden  bool      // of Keys: the policy names it, and does not list it among the columns
 	Refers  *Column   // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil means none
 	Comment string    // description for the catalog
+
+	MaxTotal *big.Rat // max_total_per_unit: most that a unit's values add up to; nil means none is declared
 }
 
 // NullRule says what a NULL becomes.
@@ -224,6 +229,11 @@ func (t *Table) Base() []*Table {
 	return list
 }
 
+// DeclaresTotal reports whether the policy bounds what a unit adds to a count of the table, or to a sum of a column.
+func (t *Table) DeclaresTotal() bool {
+	return t.MaxTotal != nil || slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.MaxTotal != nil })
+}
+
 // Contribution is what one unit puts into the table, whatever is counted of it.
 func (t *Table) Contribution() mechanisms.Contribution {
 	return mechanisms.Contribution{Rows: t.MaxRowsPerUnit, Neighbors: t.Dataset.Neighbors}
@@ -235,6 +245,23 @@ func (t *Table) ContributionTo(groups int) mechanisms.Contribution {
 	c := t.Contribution()
 	if t.BoundsGroups(groups) {
 		c.Groups, c.PerGroup = t.MaxGroups, t.MaxPerGroup
+	}
+	return c
+}
+
+// ContributionOf is that to a measure of so many groups which has bounds of its own: of a unit's rows, and of those in
+// one group; 0 means the table's. With one row in a group a unit has no more rows than there are groups, whatever is
+// declared of the table.
+func (t *Table) ContributionOf(groups int, rows, perGroup int64) mechanisms.Contribution {
+	c := t.ContributionTo(groups)
+	if rows > 0 {
+		c.Rows = rows
+	}
+	if perGroup > 0 {
+		c.PerGroup = perGroup
+	}
+	if t.AnyRows && perGroup == 1 {
+		c.Rows = int64(max(groups, 1))
 	}
 	return c
 }

@@ -358,7 +358,7 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	if t.Name != strings.ToLower(t.Name) {
 		say("table %s: analysts must write its name in double quotes", t.Name)
 	}
-	if bound := "max_rows_per_unit"; t.MaxRowsPerUnit >= 1000 {
+	if bound := "max_rows_per_unit"; t.MaxRowsPerUnit >= 1000 && !t.AnyRows {
 		if t.MaxGroups > 0 {
 			bound = "max_groups_per_unit times max_rows_per_group"
 		}

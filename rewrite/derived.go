@@ -436,32 +436,42 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 		filter, of = over, func(n string) string { return "CASE WHEN " + w.predicate(g.Where) + " THEN " + n + " END" }
 	}
 	if g.Kind == derived.UnitCount && filter == over && g.Where != nil {
-		return w.call("count", of("1")) + filter
+		return w.withinDomain(c, w.call("count", of("1"))+filter)
 	}
 	if g.Kind == derived.UnitCount {
-		return w.call("count", "*") + filter
+		return w.withinDomain(c, w.call("count", "*")+filter)
 	}
 	if g.Kind == derived.UnitDistinctKeys {
-		return w.call("count", "DISTINCT "+w.useKey(g.Key)) + filter
+		return w.withinDomain(c, w.call("count", "DISTINCT "+w.useKey(g.Key))+filter)
 	}
 	n := of(w.use(g.Column))
 	switch g.Kind {
 	case derived.UnitDistinct:
-		return w.call("count", "DISTINCT "+n) + filter
+		return w.withinDomain(c, w.call("count", "DISTINCT "+n)+filter)
 	case derived.UnitMin:
 		return w.call("min", n) + filter
 	case derived.UnitMax:
 		return w.call("max", n) + filter
 	case derived.UnitSum:
 		if c.Type != policy.NumericType {
-			return w.cast(w.summed(n, 0)+filter, "int8")
+			return w.cast(w.withinDomain(c, w.summed(n, 0)+filter), "int8")
 		}
 		scale := int32(0)
 		if g.Column.Type == policy.NumericType {
 			scale = w.decimals(g.Column).digits()
 		}
-		return w.decimals(c).settled(w.summed(n, scale) + filter)
+		return w.withinDomain(c, w.decimals(c).settled(w.summed(n, scale)+filter))
 	}
 	w.fail("an aggregate of an unknown kind")
 	return "NULL"
+}
+
+// withinDomain cuts what a unit's rows come to, of which no number is declared, at the ends of the domain that noise is
+// calibrated to: those of as many rows as a policy may declare.
+func (w *writer) withinDomain(c *policy.Column, x string) string {
+	if !w.table.AnyRows {
+		return x
+	}
+	low, high := w.constant(c, c.Domain.Min), w.constant(c, c.Domain.Max)
+	return "CASE WHEN " + x + " < " + low + " THEN " + low + " WHEN " + x + " > " + high + " THEN " + high + " ELSE " + x + " END"
 }

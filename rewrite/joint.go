@@ -335,7 +335,8 @@ func Shapes(d *policy.Dataset, in dialect.Dialect) (list []Shape, err error) {
 		if rows == nil || err != nil {
 			return
 		}
-		m := &plans.Measure{Table: rows, Grain: grain, Counters: []predicate.Pred{nil}, Kind: "count"}
+		m := &plans.Measure{Table: rows, Grain: grain, Counters: []predicate.Pred{nil}, Kind: "count",
+			PerGroup: 1} // no noise is calibrated to it
 		for i := range grain {
 			m.Cuts = append(m.Cuts, twoPieces(grain[i].Domain))
 			m.Groups = append(m.Groups, plans.Grouping{Columns: 1, Cells: m.Size(i), Classes: m.Size(i)})

@@ -84,3 +84,42 @@ func TestAuditTotals(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditAnyRows: where no bound of a unit's rows is declared all are read, and what they come to is cut where they
+// are grouped by the unit: it moves sums and counts of such sub-queries by no more than the plan claims, on both
+// engines and under both relations of neighbours.
+func TestAuditAnyRows(t *testing.T) {
+	t.Parallel()
+	const seed = 231
+	t.Logf("seed %d", seed)
+	statements := []string{
+		`SELECT sum(n), avg(n) FROM (SELECT who, count(*) AS n FROM calls GROUP BY who) t`,
+		`SELECT sum(s) FROM (SELECT who, sum(paid) AS s FROM calls GROUP BY who) t WHERE s > 50`,
+		`SELECT s, count(*) FROM (SELECT who, sum(minutes) AS s FROM visits GROUP BY 1) t GROUP BY s`,
+		`SELECT sum(d) FROM (SELECT who, count(DISTINCT day) AS d FROM visits GROUP BY who) t`,
+		`SELECT sum(d) FROM (SELECT who, count(DISTINCT visit) AS d FROM calls GROUP BY who) t`,
+		`SELECT ward, count(DISTINCT who) FROM visits GROUP BY 1`,
+		`SELECT avg(secs) FROM (SELECT secs, row_number() OVER (PARTITION BY who ORDER BY moment) AS n FROM calls) t WHERE n <= 2`,
+		`SELECT count(*), sum(paid) FROM calls`,
+	}
+	names := []string{"add-remove, any rows", "replace-one, any rows"}
+	for _, name := range []string{"DuckDB", "PostgreSQL"} {
+		db := opened(t, name, names...)
+		found := db.compare(t, rand.New(rand.NewPCG(seed, 1)), stattest.Length(24, 400), statements, sound, names)
+		for _, s := range statements {
+			if share := found[s]; share > 1 || share < .4 {
+				t.Errorf("%s: %s\nmoves by %.3f times its claim", name, s, share)
+			}
+		}
+	}
+}
+
+// TestAnyRowsAreNotMeasured: rows of which a unit may have any number are measured by their totals, or where one of
+// them is in a group, and not as they are.
+func TestAnyRowsAreNotMeasured(t *testing.T) {
+	visits := variants(t, dialect.PostgreSQL)["add-remove, any rows"].Datasets[0].Table("clinic", "visits")
+	m := &plans.Measure{Table: visits, Counters: []predicate.Pred{nil}, Kind: "count"}
+	if _, err := rewrite.Render(m, dialect.PostgreSQL); err == nil || !strings.Contains(err.Error(), "any number") {
+		t.Error(err)
+	}
+}

@@ -41,6 +41,9 @@ func checkMeasure(m *plans.Measure) error {
 			return errors.New("rewrite: a derived table over rows that are units")
 		}
 	}
+	if m.Table.AnyRows && m.PerGroup != 1 {
+		return errors.New("rewrite: a measure by rows of which a unit may have any number")
+	}
 	if !checkLaddered(m) {
 		return errors.New("rewrite: another question to a ladder than its shares")
 	}

@@ -295,7 +295,7 @@ func Copy(t *policy.Table, d dialect.Dialect, most int) (string, error) {
 // Probe writes a query that uses every column of a private table in every way that a measure can. It is prepared and
 // never run: where the database accepts it, it accepts every measure of the table.
 func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
-	m := &plans.Measure{Table: t}
+	m := &plans.Measure{Table: t, PerGroup: 1} // no noise is calibrated to it
 	for _, c := range t.Columns {
 		if c.Domain == nil {
 			return Query{}, errors.New("rewrite: a private column without a domain")

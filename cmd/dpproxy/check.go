@@ -194,12 +194,15 @@ func tableLines(d *policy.Dataset) (lines []string) {
 		if !d.Unit.Row {
 			of = d.Unit.Name
 		}
-		most := counted(t.MaxRowsPerUnit, "row") + " a " + of
+		most := "at most " + counted(t.MaxRowsPerUnit, "row") + " a " + of
+		if t.AnyRows {
+			most = "any number of rows a " + of
+		}
 		if t.MaxGroups > 0 {
-			most = fmt.Sprintf("%s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of,
+			most = fmt.Sprintf("at most %s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of,
 				counted(t.MaxPerGroup, "row"))
 		}
-		say("table %s: %s, %s, at most %s", t.Name, counted(len(t.Columns), "column"), counted(len(t.All()), "release"),
+		say("table %s: %s, %s, %s", t.Name, counted(len(t.Columns), "column"), counted(len(t.All()), "release"),
 			most)
 	}
 	return lines

@@ -670,9 +670,33 @@ var Faults = []Fault{
 	},
 	{
 		"a ladder reads all rows of a unit", "rewrite/source.go",
-		"return w.allRows && w.table.MaxRowsPerUnit > 1 }",
-		"return w.allRows && w.table.MaxRowsPerUnit < 1 }",
+		"return (w.allRows || w.table.AnyRows) && w.table.MaxRowsPerUnit > 1 }",
+		"return (w.allRows || w.table.AnyRows) && w.table.MaxRowsPerUnit < 1 }",
 		"test/answers.TestTotals", false,
+	},
+	{
+		"what any number of rows comes to is cut", "rewrite/derived.go",
+		"	if !w.table.AnyRows {\n		return x",
+		"	if w.table != nil {\n		return x",
+		"rewrite.TestAuditAnyRows", false,
+	},
+	{
+		"a unit is in as many groups as there are", "policy/table.go",
+		"t.AnyRows && perGroup == 1 {",
+		"t.AnyRows && perGroup == 2 {",
+		"rewrite.TestAuditAnyRows", false,
+	},
+	{
+		"rows of any number are not measured", "rewrite/measure.go",
+		"m.Table.AnyRows && m.PerGroup != 1 {",
+		"m.Table.AnyRows && m.PerGroup > 1 {",
+		"rewrite.TestAnyRowsAreNotMeasured", false,
+	},
+	{
+		"rows of any number are refused", "planner/linear/distinct.go",
+		"if !s.Table.AnyRows || s.PerGroup == 1",
+		"if s.Table != nil || s.PerGroup == 1",
+		"planner.TestGolden", false,
 	},
 	{
 		"too few units show nothing", "mechanisms/totals/totals.go",

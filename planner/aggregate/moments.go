@@ -40,6 +40,10 @@ var moments = semantics.WordSet("avg stddev stddev_samp stddev_pop variance var_
 // pairs are those over two arguments, the dependent one first.
 var pairs = semantics.WordSet("corr covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy")
 
+// byRows reports whether sums are by rows, those of moments about the middle of a domain then; totals of units have
+// clamps of their own, which suit what lies near 0.
+func (g *Grouping) byRows() bool { return g.b.Context.Settings.Contribution.ByRows(g.Question.Table) }
+
 // moment binds sum, avg, variance and stddev of an argument, of its different values where there are some: each row and
 // sum is then one of values, which changes the counters and nothing above them.
 func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.Expr, once *linear.DistinctValues, pos int) (*Found, *refuse.Refusal) {
@@ -49,8 +53,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if !semantics.Numeric(arg) {
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
-	// Sums and counts of totals have clamps of their own.
-	centred := (moments[name] || g.centred[arg.Canon]) && g.b.Context.Settings.Contribution.ByRows()
+	centred := (moments[name] || g.centred[arg.Canon]) && g.byRows()
 	arg, refusal := g.inColumns(arg)
 	if refusal != nil {
 		return nil, refusal
@@ -95,7 +98,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if name == "avg" {
 		return g.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.Constant(x.Most), w.Constant(x.Least), w.Mean(x, s, n)), typ)
 	}
-	fine, refusal := g.value(arg, true, once != nil, semantics.Rounded, pos)
+	fine, refusal := g.value(arg, g.byRows(), once != nil, semantics.Rounded, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -160,11 +163,11 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	if refusal != nil {
 		return nil, refusal
 	}
-	vy, refusal := g.value(y, true, false, semantics.Squared, pos)
+	vy, refusal := g.value(y, g.byRows(), false, semantics.Squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
-	vx, refusal := g.value(x, true, false, semantics.Squared, pos)
+	vx, refusal := g.value(x, g.byRows(), false, semantics.Squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}

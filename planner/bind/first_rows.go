@@ -344,7 +344,7 @@ func OutputOf(sel *pg.SelectStmt, n *pg.Node) *pg.Node {
 }
 
 // maxNumbers is how many values of a row_number are looked at to find those that a condition leaves.
-const maxNumbers = 1 << 14
+const maxNumbers = 1 << 20
 
 // First narrows rows to those that a condition on their row_number within the unit leaves: WHERE n = 1 leaves one row a
 // unit, whose noise is then that of one row. Conditions stay where they are, and hold of all that are left.

@@ -105,7 +105,7 @@ func alone(t *policy.Table, rows int64, stored bool) *policy.Table {
 	own := t.With(nil)
 	own.MaxGroups, own.MaxPerGroup, own.Appends = 0, 0, nil
 	if !t.Dataset.Unit.Row {
-		own.MaxRowsPerUnit = rows
+		own.MaxRowsPerUnit, own.AnyRows = rows, false
 	}
 	if !stored {
 		own.RowRank = ""

@@ -3,6 +3,7 @@ package choose
 import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -296,7 +297,12 @@ func (ch *Optimizer) Alternatives(leaves []*LeafPlan, paths [][]*Path) (list []p
 			if taken := paths[i][j]; taken != nil {
 				q := quiet.goalOf(a.Query, taken.shareOr(ch))
 				q.need = wanted[a.Measure("", "").Digest]
-				list = append(list, quiet.alternatives(plans.LeafName(a.Asked.ShownBy(i)), q, taken)...)
+				for _, way := range quiet.alternatives(plans.LeafName(a.Asked.ShownBy(i)), q, taken) {
+					if way.Steps = len(a.Ladder); way.Steps == 1 {
+						way.Error.HalfWidth = totals.Worth(way.Error.HalfWidth, a.Ladder[0])
+					}
+					list = append(list, way)
+				}
 			}
 		}
 	}

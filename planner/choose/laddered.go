@@ -30,7 +30,7 @@ const fewSteps = 3
 // and that is read for totals too, those are by rows that a ladder is no better for. So is whether a value has rows.
 func (v *LeafPlanner) ofTotals(lp *LeafPlan, counters []int) (asks []*Request, rest []int) {
 	set := v.Optimizer.Context.Settings
-	if set.Contribution.ByRows() || v.byRows || set.MaxError > 0 || !derived.CanLadder(lp.Table) ||
+	if set.Contribution.ByRows(lp.Table) || v.byRows || set.MaxError > 0 || !derived.CanLadder(lp.Table) ||
 		lp.Counters[counters[0]].Presence != "" {
 		return nil, counters
 	}
@@ -67,16 +67,20 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 		return nil, false
 	}
 	l = &derived.Laddered{From: q.Table, Where: predicate.All(solved.Filter, solved.Counts[0])}
-	fixed := v.Optimizer.Context.Settings.Contribution.Most
-	most, unit := int64(1), big.NewRat(1, 1)
+	contribution := v.Optimizer.Context.Settings.Contribution
+	most, unit, fixed := int64(1), big.NewRat(1, 1), contribution.Clamp(q.Table, nil)
 	if sums := solved.Summed(); sums != nil && sums[0] != nil {
-		if len(sums[0].Terms) == 0 || sums[0].Values > 0 || fixed != nil && !asItIs(sums[0]) {
+		if len(sums[0].Terms) == 0 || sums[0].Values > 0 || contribution.Most != nil && !asItIs(sums[0]) {
 			return nil, false
 		}
+		fixed = contribution.Clamp(q.Table, only(sums[0]))
 		l.Value, l.Signs, unit = sums[0], sums[0].Bound.Low < 0, c.Sum.Unit
 		most = max(-sums[0].Bound.Low, sums[0].Bound.High)
 	}
 	several := derived.SeveralRows(q.Table)
+	if l.Value == nil && q.Table.MaxRowsPerUnit == 1 && derived.AnyRows(q.Table) { // all rows are read by rows too
+		return l, true
+	}
 	if fixed != nil {
 		if l.Steps = clampedTo(new(big.Rat).Quo(fixed, unit)); l.Steps == nil {
 			return nil, false
@@ -97,6 +101,14 @@ func clampedTo(clamp *big.Rat) totals.Ladder {
 		return nil
 	}
 	return totals.Ladder{whole.Int64()}
+}
+
+// only is the column of which a sum adds up the values as they are; nil means it adds up others.
+func only(sum *plans.Sum) *policy.Column {
+	if asItIs(sum) && len(sum.Terms) == 1 && sum.Terms[0].Times == 1 && len(sum.Terms[0].Factors) == 1 {
+		return sum.Terms[0].Factors[0].Column
+	}
+	return nil
 }
 
 // asItIs reports whether a sum is of a column's values, to which a clamp may be a bound: no squares or products, and

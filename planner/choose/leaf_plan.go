@@ -317,7 +317,18 @@ func (v *LeafPlanner) LeafPlans() (leaves, chosen []*LeafPlan, refusal *refuse.R
 		return nil, nil, refusal
 	}
 	thresholds, refusal := v.thresholds(leaves)
-	return leaves, append(chosen, thresholds...), refusal
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	chosen = append(chosen, thresholds...)
+	for _, lp := range slices.Concat(leaves, chosen) {
+		for _, a := range lp.Requests {
+			if refusal := a.Bounded(); refusal != nil {
+				return nil, nil, refusal
+			}
+		}
+	}
+	return leaves, chosen, nil
 }
 
 // ValueOf is the value of key k in a row of a set, which NULL is where the row is not grouped by it.

@@ -91,6 +91,11 @@ func SeveralRows(t *policy.Table) bool {
 	})
 }
 
+// AnyRows reports whether no bound of a unit's rows is declared for a table, or for one that it is made of.
+func AnyRows(t *policy.Table) bool {
+	return t.AnyRows || slices.ContainsFunc(t.Base(), func(b *policy.Table) bool { return b.AnyRows })
+}
+
 // CanLadder reports whether the rows of a table can be added up unit by unit whatever bounds there are of them: each is
 // a row of the policy's tables, or of several that are joined along the unit and by what gives no row of one side two
 // partners, and none names no unit.
@@ -100,6 +105,9 @@ func CanLadder(t *policy.Table) bool {
 		return !t.Dataset.Unit.Row && !t.NullEach && t.Appends == nil
 	case *Computed, *Tabulated, *Tested, *Matched:
 		return CanLadder(t.Derived.Inputs()[0])
+	case *PerUnit: // else what aggregates come to is of so many rows
+		from := t.Derived.Inputs()[0]
+		return from.AnyRows && CanLadder(from)
 	case *Paired:
 		return t.Derived.(*Paired).fewPairs() &&
 			!slices.ContainsFunc(t.Derived.Inputs(), func(in *policy.Table) bool { return !CanLadder(in) })

@@ -255,10 +255,11 @@ func (m *Matched) Most(allowed func(row int32) bool) int64 {
 // could have too many rows.
 func NewMatched(m *Matched, public string) *policy.Table {
 	times := max(m.Most(func(int32) bool { return true }), 1)
-	if times > MaxMatches || m.From.MaxRowsPerUnit > MaxRows/times {
+	rows, ok := atMost(m.From.MaxRowsPerUnit*min(times, MaxRows), m.From)
+	if times > MaxMatches || !ok {
 		return nil
 	}
-	t := newExtended(m, m.From.MaxRowsPerUnit*times)
+	t := newExtended(m, rows)
 	t.Name += " with " + public
 	nulls := policy.NullExclude
 	if m.Outer {

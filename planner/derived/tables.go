@@ -32,7 +32,9 @@ func newDerived(d policy.Derivation, rows int64) *policy.Table {
 	for _, in := range d.Inputs() {
 		places = min(places+max(in.Places, 1), 1<<20)
 	}
+	anyRows := rows > 1 && slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return t.AnyRows })
 	return &policy.Table{Places: places, Dataset: from.Dataset, Name: derivedName(d.Inputs()...), Schema: from.Schema, ExpectedRows: from.ExpectedRows, MaxRowsPerUnit: rows, Derived: d,
+		AnyRows: anyRows,
 		Static:  !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static }),
 		Extreme: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Extreme })}
 }
@@ -53,10 +55,21 @@ func newExtended(d policy.Derivation, rows int64) *policy.Table {
 // MaxRows is the largest bound of rows per unit that a derived table may have.
 const MaxRows = 1 << 20
 
+// atMost is a bound of rows of some tables together, and whether it is not too large: where one of them has none, of
+// rows that are read it is MaxRows, and calibrates nothing.
+func atMost(rows int64, of ...*policy.Table) (int64, bool) {
+	if slices.ContainsFunc(of, func(t *policy.Table) bool { return t.AnyRows }) {
+		rows = min(rows, MaxRows)
+	}
+	return rows, rows <= MaxRows
+}
+
 // NewPaired makes the table of a Paired. It is nil where the bound of rows a unit grows too large.
 func NewPaired(p *Paired) *policy.Table {
 	rows, relied := p.rows()
-	if p.Unique = relied; rows > MaxRows {
+	p.Unique = relied
+	rows, ok := atMost(rows, p.Left, p.Right)
+	if !ok {
 		return nil
 	}
 	t := newDerived(p, rows)

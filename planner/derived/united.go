@@ -89,7 +89,8 @@ func NewUnited(u *United, types []policy.Type) *policy.Table {
 	if p := u.pairs(); p != nil {
 		rows = u.fullRows(p)
 	}
-	if rows > MaxRows {
+	rows, ok := atMost(rows, u.Inputs()...)
+	if !ok {
 		return nil
 	}
 	t := newDerived(u, rows)

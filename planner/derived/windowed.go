@@ -203,6 +203,7 @@ func NewWindowed(w *Windowed) *policy.Table {
 		rows = min(rows, w.Last-w.First+1)
 	}
 	t := newExtended(w, rows)
+	t.AnyRows = t.AnyRows && (w.First == 0 || w.Last == w.From.MaxRowsPerUnit)
 	for _, f := range w.Columns {
 		c, domain := f.shown(w.From.MaxRowsPerUnit)
 		if domain == nil {

@@ -56,9 +56,10 @@ func noteExcluded(t *policy.Table, notes *semantics.Notes) {
 // noteRowsOfUnits notes how many rows of each unit are counted.
 func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 	unit := s.Table.Dataset.Unit
+	all := "rows of a " + unit.Name + " are counted however many there are"
 	if l, is := s.Table.Derived.(*derived.Laddered); is {
 		if derived.SeveralRows(l.From) {
-			notes.Add("rows of a " + unit.Name + " are counted however many there are")
+			notes.Add(all)
 		}
 		for _, t := range boundedIn(l.From) {
 			if t.OfUnits() {
@@ -69,7 +70,7 @@ func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 		}
 		clamped := "what a " + unit.Name + " adds in all is clamped"
 		if len(l.Steps) == 1 {
-			clamped += " by dp.contribution"
+			clamped += " to what dp.contribution or max_total_per_unit says"
 		}
 		notes.Add(clamped + ": ± does not cover what is above")
 		return
@@ -79,7 +80,7 @@ func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 	for from := derived.Widened(own); from != nil; from = derived.Widened(own) { // whose rows are these
 		own = from
 	}
-	if rows := s.Table.MaxRowsPerUnit; own.Derived != nil && rows > 1 && (len(below) > 1 || rows != below[0].MaxRowsPerUnit) {
+	if rows := s.Table.MaxRowsPerUnit; own.Derived != nil && rows > 1 && !s.Table.AnyRows && (len(below) > 1 || rows != below[0].MaxRowsPerUnit) {
 		notes.Add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.Table.Name)
 	}
 	for _, t := range below {
@@ -87,6 +88,10 @@ func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 			if t == own {
 				notes.Add("one row of each " + unit.Name + " is counted in " + t.Name)
 			}
+			continue
+		}
+		if t.AnyRows {
+			notes.Add(all)
 			continue
 		}
 		notes.Add(boundNote(t, groups))

@@ -196,16 +196,17 @@ func (s *Query) encodeValues(b []byte, counter, most int) []byte {
 // Contribution is what one unit can put into the question's groups.
 func (s *Query) Contribution() mechanisms.Contribution { return s.ContributionTo(s.Cells) }
 
+// Bounded refuses what is counted by rows of which a unit may have any number.
+func (s *Query) Bounded() *refuse.Refusal {
+	if !s.Table.AnyRows || s.PerGroup == 1 || !s.Measured() {
+		return nil
+	}
+	return AnyRows.At(-1, s.Table.Dataset.Unit.Name, s.Table.Name)
+}
+
 // ContributionTo is what one unit can put into a measure over so many groups, each within one of the question's.
 func (s *Query) ContributionTo(groups int) mechanisms.Contribution {
-	c := s.Table.ContributionTo(groups)
-	if s.Rows > 0 {
-		c.Rows = s.Rows
-	}
-	if s.PerGroup > 0 {
-		c.PerGroup = s.PerGroup
-	}
-	return c
+	return s.Table.ContributionOf(groups, s.Rows, s.PerGroup)
 }
 
 // Grouping sets, as sets of a question's keys: of GROUP BY ROLLUP (sex, city) they are {0, 1}, {0} and {}, and

@@ -128,6 +128,7 @@ type Alternative struct {
 	Cost  privacy.Cost
 	Error mechanisms.Error // the largest over the rows; of choices Rank instead
 	Rank  float64          // how many rows a choice is off at most
+	Steps int              // of a ladder: its error is known once a clamp is chosen among so many; 0 means it is Error
 	Taken bool
 	Why   string // why it is taken, or why not
 }

@@ -153,14 +153,7 @@ type Measure struct {
 
 // Contribution is what one unit can put into the measure.
 func (m *Measure) Contribution() mechanisms.Contribution {
-	c := m.Table.ContributionTo(m.Spec.Cells)
-	if m.Rows > 0 {
-		c.Rows = m.Rows
-	}
-	if m.PerGroup > 0 {
-		c.PerGroup = m.PerGroup
-	}
-	return c
+	return m.Table.ContributionOf(m.Spec.Cells, m.Rows, m.PerGroup)
 }
 
 // Size is how many cells, or pieces of cells, the SQL tells apart of the i-th column of the grain.

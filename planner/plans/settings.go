@@ -2,6 +2,7 @@ package plans
 
 import (
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -33,22 +35,49 @@ type Settings struct {
 	Literals     *scalar.Literals // how the literals of a statement that was prepared are read; nil means by Zone and Form
 }
 
-// Contribution says what bounds a unit in counts and sums: dp.contribution. The zero value means the policy's rows.
+// Contribution says what bounds a unit in counts and sums: dp.contribution. The zero value leaves it to the policy.
 type Contribution struct {
+	Rows   bool     // the policy's bound of them
 	Ladder bool     // its total, by a clamp that is chosen from what is released
 	Most   *big.Rat // its total is clamped to that; nil means it is not
 }
 
-// ByRows reports whether the policy's bound of rows is asked for.
-func (c Contribution) ByRows() bool { return !c.Ladder && c.Most == nil }
+// ByRows reports whether counts and sums of a table are by rows: where that is asked for, or nothing is and the policy
+// bounds rows and no totals.
+func (c Contribution) ByRows(t *policy.Table) bool {
+	if c.Ladder || c.Most != nil {
+		return false
+	}
+	return c.Rows || !derived.AnyRows(t) && !slices.ContainsFunc(t.Base(), (*policy.Table).DeclaresTotal)
+}
 
-// String is as SET takes it; rows are nothing.
+// Clamp is what a unit's total is clamped to in a count of a table, or in a sum of a column; nil means that is chosen
+// from what is released.
+func (c Contribution) Clamp(t *policy.Table, of *policy.Column) *big.Rat {
+	if c.Ladder || c.Most != nil {
+		return c.Most
+	}
+	if of != nil {
+		return of.MaxTotal
+	}
+	var most *big.Rat
+	for _, b := range t.Base() {
+		if b.MaxTotal != nil && (most == nil || b.MaxTotal.Cmp(most) > 0) {
+			most = b.MaxTotal
+		}
+	}
+	return most
+}
+
+// String is as SET takes it; nothing is said of what the policy decides.
 func (c Contribution) String() string {
 	switch {
 	case c.Most != nil:
 		return c.Most.RatString()
 	case c.Ladder:
 		return "ladder"
+	case c.Rows:
+		return "rows"
 	}
 	return ""
 }

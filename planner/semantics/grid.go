@@ -29,17 +29,25 @@ const (
 // those of one unit within 2^40, so that at each cost that a session may ask for there is noise for them. A score is
 // smaller.
 const (
-	MaxAdded  = 1 << 31
-	maxOfUnit = 1 << 40
-	maxScored = 1 << 26
-	MaxSquare = 1 << 30
+	MaxAdded   = 1 << 31
+	maxOfUnit  = 1 << 40
+	maxScored  = 1 << 26
+	MaxSquare  = 1 << 30
+	maxOfTotal = 1 << 28 // whose squares a ladder reaches to (totals.MaxTop)
 )
 
-// Largest is how large the whole numbers may be.
+// Largest is how large the whole numbers may be. Where a unit may have any number of rows squares are of units' totals,
+// to which that does not matter (derived.Laddered).
 func (u Use) Largest(t *policy.Table) int64 {
 	most := min(MaxAdded, maxOfUnit/max(t.Contribution().Rows, 1))
+	if derived.AnyRows(t) {
+		most = MaxAdded
+	}
 	switch u {
 	case Squared:
+		if derived.AnyRows(t) {
+			return maxOfTotal
+		}
 		return int64(math.Sqrt(float64(most)))
 	case Rounded:
 		return MaxSquare

@@ -40,10 +40,12 @@ func climbedValue(run *plans.Run, row int, c plans.Climbed, readings []reading) 
 }
 
 // climbed adds to the notices of an answer how far what was read of units' totals is off, and what is not in it, for
-// each of its columns that is a sum of such.
+// each of its columns that is a sum of such; and that others are NULL where too few units show in what they are made of.
 func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
-	climbs := func(c plans.OutColumn) bool { return len(c.Climbs) > 0 }
-	if len(notices) == 0 || !slices.ContainsFunc(plan.Columns, climbs) {
+	ofTotals := func(leaf *plans.Leaf) bool {
+		return slices.ContainsFunc(leaf.Counts, func(c plans.CountColumn) bool { return c.Climbs() })
+	}
+	if len(notices) == 0 || !slices.ContainsFunc(plan.Leaves, ofTotals) {
 		return notices
 	}
 	readings, err := r.readings(ctx, s, plan, ids)
@@ -54,7 +56,7 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 	for _, leaf := range plan.Leaves {
 		maps.Copy(climbed, climbedRuns(plan, leaf, readings))
 	}
-	out := slices.Clone(notices)
+	out, told := slices.Clone(notices), false
 	for i, c := range plan.Columns {
 		if len(c.Climbs) == 0 || !isShown(c) {
 			continue
@@ -63,7 +65,15 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 		if shownColumns(plan) == 1 {
 			name = "error"
 		}
-		out[0].Message += "; " + name + " " + climbedText(plan, c.Climbs, climbed)
+		text := climbedText(plan, c.Climbs, climbed)
+		told = told || strings.HasPrefix(text, "NULL")
+		out[0].Message += "; " + name + " " + text
+	}
+	for _, c := range climbed {
+		if c.Steps == 0 && !told {
+			told = true
+			out[0].Message += "; NULL: too few " + plan.Dataset.Unit.Name + "s show at this ε in what some values are made of"
+		}
 	}
 	return out
 }

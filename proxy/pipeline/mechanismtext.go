@@ -230,7 +230,9 @@ func explainWays(plan *plans.Plan) []explainedWay {
 		if !a.Held {
 			e.Cost = a.Cost.String()
 		}
-		if e.Error = fmt.Sprintf("±%d a value %s", a.Error.HalfWidth, at); a.Rank > 0 {
+		if e.Error = fmt.Sprintf("±%d a value %s", a.Error.HalfWidth, at); a.Steps > 1 {
+			e.Error = fmt.Sprintf("known once its clamp is chosen, of %d steps", a.Steps)
+		} else if a.Rank > 0 {
 			e.Error = fmt.Sprintf("±%d rows in rank %s", int64(math.Ceil(a.Rank)), at)
 		}
 		out = append(out, e)

@@ -159,7 +159,7 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 		return strconv.FormatFloat(e, 'f', -1, 64), nil
 	case "dp.contribution":
 		if _, ok := parseContribution(value); !ok {
-			return "", invalidValue(v, value).WithHint("The value is rows, ladder, or a number above 0 that a unit's " +
+			return "", invalidValue(v, value).WithHint("The value is policy, rows, ladder, or a number above 0 that a unit's " +
 				"total is clamped to, such as 30000.")
 		}
 		return strings.ToLower(strings.TrimSpace(value)), nil
@@ -251,9 +251,9 @@ func parseDelta(value string) (privacy.Delta, error) {
 }
 
 // parseContribution reads dp.contribution.
-func parseContribution(value string) (c plans.Contribution, ok bool) {
-	c.Ladder, c.Most, ok = policy.ReadContribution(strings.ToLower(strings.TrimSpace(value)))
-	return c, ok
+func parseContribution(value string) (plans.Contribution, bool) {
+	word, most, ok := policy.ReadContribution(strings.ToLower(strings.TrimSpace(value)))
+	return plans.Contribution{Rows: word == "rows", Ladder: word == "ladder", Most: most}, ok
 }
 
 // parseMaxError reads dp.max_error; 0 is off.

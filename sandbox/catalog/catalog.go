@@ -224,7 +224,9 @@ func dpTables(d *policy.Dataset) sandbox.Rows {
 		r := record{"table_schema": t.Schema, "table_name": t.Name, "public": t.Public, "trusted": t.View.Trusted}
 		if !t.Public {
 			if r["unit"] = "row"; !t.Analysed() {
-				r["expected_rows"], r["max_rows_per_unit"] = t.ExpectedRows, t.MaxRowsPerUnit
+				if r["expected_rows"] = t.ExpectedRows; !t.AnyRows {
+					r["max_rows_per_unit"] = t.MaxRowsPerUnit
+				}
 			}
 			if !d.Unit.Row {
 				r["unit"] = d.Unit.Name

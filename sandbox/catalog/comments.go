@@ -26,7 +26,10 @@ func TableComment(t *policy.Table) string {
 	}
 	unit := "each row is protected"
 	if t.Dataset != nil && !t.Dataset.Unit.Row {
-		unit = "each " + t.Dataset.Unit.Name + " is protected, with at most " + itoa(t.MaxRowsPerUnit) + " rows"
+		unit = "each " + t.Dataset.Unit.Name + " is protected, with "
+		if unit += "at most " + itoa(t.MaxRowsPerUnit) + " rows"; t.AnyRows {
+			unit = "each " + t.Dataset.Unit.Name + " is protected, with any number of rows"
+		}
 		if t.MaxGroups > 0 {
 			unit += " (in " + itoa(t.MaxGroups) + " groups, " + itoa(t.MaxPerGroup) + " in each)"
 		}

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	seeded "math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -414,8 +416,23 @@ func (c *calm) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// drawnFrom is chance by a seed.
+type drawnFrom struct {
+	mu   sync.Mutex
+	from *seeded.ChaCha8
+}
+
+func (d *drawnFrom) Read(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.from.Read(p)
+}
+
 // randomness is calm, but where a flag asks for chance.
 func (h *house) randomness() io.Reader {
+	if noisy {
+		return &drawnFrom{from: seeded.NewChaCha8([32]byte{byte(*seed), byte(*seed >> 8)})}
+	}
 	if *random {
 		return rand.Reader
 	}

@@ -140,7 +140,7 @@ func (j *judged) sameRow(a, b []string) bool {
 	for i := range a {
 		switch {
 		case same(a[i], b[i], j.want.columns[i].DataTypeOID, j.scale[i]):
-		case j.rounded(i, a[i], b[i]), j.product(i, a[i], b[i]):
+		case j.rounded(i, a[i], b[i]), j.product(i, a[i], b[i]), j.byChance(i, a[i], b[i]):
 		case a[i] == null && j.unclear(i, b):
 		case j.digits(i, a[i], b):
 		case a[i] == null && i < len(j.s.outs) && b[i] == shareOfNobody(j.s.outs[i].sql):
@@ -303,14 +303,15 @@ func microseconds(text string) int64 {
 	return (int64(v.Months)*30+int64(v.Days))*day + v.Microseconds
 }
 
-// hollow is a row of a group in which nobody is: counts are 0, all else is 0 or NULL.
+// hollow is a row of a group in which nobody is: counts are 0, or NULL where it is said that too few units show, all
+// else is 0 or NULL.
 func (j *judged) hollow(row []string) bool {
 	if !j.s.grouped() || j.s.fixed {
 		return false
 	}
 	for i, o := range j.s.outs {
-		zero := row[i] == null || isZero(row[i]) || row[i] == "1" && amongNobody(o.sql)
-		if o.role == countRole && !isZero(row[i]) || o.role == valueRole && !zero {
+		zero := row[i] == null || isZero(row[i]) || j.byChance(i, row[i], "0") || row[i] == "1" && amongNobody(o.sql)
+		if o.role == countRole && !isZero(row[i]) && !j.byChance(i, row[i], "0") || o.role == valueRole && !zero {
 			return false
 		}
 	}

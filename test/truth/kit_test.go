@@ -44,7 +44,7 @@ type table struct {
 	public  bool
 	unit    string // the policy's path from a row to its unit; empty in the unit's own table and in public ones
 	named   string // the column that names the unit, or the one that leads to it
-	bound   int    // most rows of one unit: at least as many as there are
+	bound   int    // most rows of one unit: at least as many as there are; 0: the policy does not say
 	columns []column
 	keys    []string // constraints of the database
 	index   string   // what CREATE INDEX says behind the table's name; empty means none
@@ -199,7 +199,10 @@ datasets:
 		case t.public:
 			out.WriteString("        public: true\n")
 		default:
-			fmt.Fprintf(&out, "        max_rows_per_unit: %d\n        expected_rows: %d\n", t.bound, len(t.rows))
+			fmt.Fprintf(&out, "        expected_rows: %d\n", len(t.rows))
+			if t.bound > 0 {
+				fmt.Fprintf(&out, "        max_rows_per_unit: %d\n", t.bound)
+			}
 			if t.unit != "" {
 				fmt.Fprintf(&out, "        unit: %s\n", t.unit)
 			}
