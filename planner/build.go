@@ -80,9 +80,7 @@ func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inn
 			if refusal != nil {
 				return nil, refusal
 			}
-			if c.Alternatives {
-				p.Alternatives = append(p.Alternatives, otherwise(p, s, values, c, o, in)...)
-			}
+			p.Alternatives = append(p.Alternatives, otherwise(p, s, values, c, o, in)...)
 			return p, nil
 		}
 		for _, column := range o.Wanted {
@@ -101,6 +99,9 @@ func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inn
 func otherwise(
 	planned *plans.Plan, s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys, in *inners,
 ) (list []plans.Alternative) {
+	if !c.Alternatives {
+		return nil
+	}
 	for _, other := range []plans.Contribution{{Rows: true}, {Ladder: true}} {
 		c.Settings.Contribution = other
 		p, refusal := build(s, values, c, o, in)

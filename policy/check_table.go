@@ -151,7 +151,8 @@ func publicTable(t *Table, f *tableT, at place) {
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "unique": len(f.Unique) > 0, "extremes": f.Extremes.asked(), "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
 		"max_total_per_unit": f.MaxTotalPerUnit != "",
-		"appends":            f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
+
+		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
 	})
 	t.MaxRowsPerUnit = 1
 	t.MaxRows = int(whole64(f.MaxRows, 1, MaxPublicRows, at.key("max_rows"), "max_rows"))
@@ -226,7 +227,7 @@ func privateTable(t *Table, f *tableT, at place) {
 		totalRows(t, f, at)
 	case f.MaxRowsPerUnit == "":
 		t.MaxRowsPerUnit, t.AnyRows = maxRowsPerUnit, true
-		at.unwanted("%s is given, but no max_rows_per_unit: what is counted by rows needs to know how many a unit may have",
+		at.unwanted("%s is given, but no max_rows_per_unit, which it needs",
 			map[string]bool{"releases": len(f.Releases) > 0, "appends": f.Appends.Column != ""})
 	}
 }
@@ -423,10 +424,10 @@ func view(t *Table, f *tableT, here, at place) {
 func analysedTable(f *tableT, at place) {
 	at.unwanted("%s is given, but the SELECT in source and the tables that it reads decide that; give it there, or mark the table trusted: true",
 		map[string]bool{
-			"max_total_per_unit": f.MaxTotalPerUnit != "",
-			"unit":               f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
+			"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
 			"max_rows_per_group": f.MaxRowsPerGroup != "", "max_rows": f.MaxRows != "", "expected_rows": f.ExpectedRows != "",
 			"extremes": f.Extremes.asked(), "releases": len(f.Releases) > 0,
+			"max_total_per_unit":  f.MaxTotalPerUnit != "",
 			"rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
 		})
 }

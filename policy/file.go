@@ -217,7 +217,7 @@ type tableT struct {
 	Static           bool       `yaml:"static" jsonschema_description:"Its rows never change, so that releases drawn at different times may be added up and subtracted. Assumed, not checked."`
 	ExpectedRows     integer    `yaml:"expected_rows" jsonschema_description:"A public guess at the number of rows. The true number is never read."`
 	MaxRowsPerUnit   integer    `yaml:"max_rows_per_unit" jsonschema_description:"Most rows that one unit has; more are left out."`
-	MaxTotalPerUnit  decimal    `yaml:"max_total_per_unit" jsonschema_description:"Most that one unit adds to a count of the table's rows; what it has beyond that is left out. Without it and max_rows_per_unit that is chosen from what is released."`
+	MaxTotalPerUnit  decimal    `yaml:"max_total_per_unit" jsonschema_description:"Most that one unit adds to a count."`
 	RowRank          string     `yaml:"row_rank" jsonschema_description:"The column that numbers each unit's rows 1, 2, 3 and so on: those up to max_rows_per_unit are read, and no query numbers rows. It is a whole number; a unique constraint on it and the unit's column is required, and checked in each query's own moment. dpproxy prepare prints the SQL that makes one."`
 	MaxGroupsPerUnit integer    `yaml:"max_groups_per_unit" jsonschema_description:"Instead of max_rows_per_unit, with max_rows_per_group: most groups of one answer that one unit is counted in."`
 	MaxRowsPerGroup  integer    `yaml:"max_rows_per_group" jsonschema_description:"Instead of max_rows_per_unit, with max_groups_per_unit: most rows of one unit that are counted in one group."`
@@ -257,7 +257,7 @@ type columnT struct {
 	Comment  string    `yaml:"comment" jsonschema_description:"A description for the catalog."`
 	Keys     string    `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column; without a domain it is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
 	Extremes extremesT `yaml:"extremes" jsonschema_description:"min and max of this column are answered: true, as extreme quantiles; declared, by the ends of its domain. Without it what the table says."`
-	MaxTotal decimal   `yaml:"max_total_per_unit" jsonschema_description:"Most that one unit's values add up to, in a sum of the column; what it has beyond that is left out."`
+	MaxTotal decimal   `yaml:"max_total_per_unit" jsonschema_description:"Most that a unit's values add up to."`
 	Other    string    `yaml:"other" jsonschema:"enum=show,enum=hide,default=show" jsonschema_description:"What GROUP BY does with the group of values outside the domain: a row of the answer, or none. They are counted wherever nothing is grouped by the column."`
 }
 

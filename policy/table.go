@@ -18,19 +18,17 @@ type Table struct {
 	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty means a table
 	View           View   // the SELECT in the place of a source; its zero value: a table
 	Public         bool
-	Static         bool     // its rows never change: releases drawn at different times are of the same rows
-	Extreme        bool     // extremes: true at the table: of what counts a unit's rows too
-	ExpectedRows   int64    // public guess
-	UnitColumn     string   // source column that names the unit; empty when a row is the unit, or it is found through Via
-	NullEach       bool     // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out
-	Via            *Via     // how the unit is found in another table; nil means in UnitColumn
-	RowRank        string   // source column that numbers each unit's rows, unique with the unit: rows beyond MaxRowsPerUnit are left out by it; empty means none
-	MaxRowsPerUnit int64    // at least 1; with the two below, their product
-	AnyRows        bool     // no bound of a unit's rows is declared: those up to MaxRowsPerUnit are read, which no noise is calibrated to
-	MaxTotal       *big.Rat // max_total_per_unit: most that a unit adds to a count; nil means none is declared
-	MaxGroups      int64    // most groups of one measure that a unit is in; 0 means as many as it has rows
-	MaxPerGroup    int64    // most rows of a unit in one group; 0 means MaxRowsPerUnit
-	MaxRows        int      // public tables: most rows copied
+	Static         bool   // its rows never change: releases drawn at different times are of the same rows
+	Extreme        bool   // extremes: true at the table: of what counts a unit's rows too
+	ExpectedRows   int64  // public guess
+	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
+	NullEach       bool   // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out
+	Via            *Via   // how the unit is found in another table; nil means in UnitColumn
+	RowRank        string // source column that numbers each unit's rows, unique with the unit: rows beyond MaxRowsPerUnit are left out by it; empty means none
+	MaxRowsPerUnit int64  // at least 1; with the two below, their product
+	MaxGroups      int64  // most groups of one measure that a unit is in; 0 means as many as it has rows
+	MaxPerGroup    int64  // most rows of a unit in one group; 0 means MaxRowsPerUnit
+	MaxRows        int    // public tables: most rows copied
 	Appends        *Appends
 	Columns        []*Column  // as rows are stored and ordered; analysts see Shown
 	Listed         []*Column  // Columns, and of Keys those that the policy lists, in its order: see Described
@@ -42,6 +40,13 @@ type Table struct {
 	Derived        Derivation // nil: a table of the policy
 	Places         int        // of a derived table: the tables below it, each counted as often as one is made of it
 	Opened         bool       // made by With, for one statement
+
+	// AnyRows says that no bound of a unit's rows is declared: MaxRowsPerUnit is the most that may be, to which no
+	// noise is calibrated.
+	AnyRows bool
+
+	// MaxTotal is max_total_per_unit, the most that a unit adds to a count; nil means none is declared.
+	MaxTotal *big.Rat
 }
 
 // Via finds a row's unit in another table of the dataset: that of the row whose Key equals this row's Column. Key must
@@ -104,7 +109,8 @@ type Column struct {
 	Refers  *Column   // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil means none
 	Comment string    // description for the catalog
 
-	MaxTotal *big.Rat // max_total_per_unit: most that a unit's values add up to; nil means none is declared
+	// MaxTotal is max_total_per_unit, the most that a unit's values add up to; nil means none is declared.
+	MaxTotal *big.Rat
 }
 
 // NullRule says what a NULL becomes.

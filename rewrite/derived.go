@@ -473,5 +473,6 @@ func (w *writer) withinDomain(c *policy.Column, x string) string {
 		return x
 	}
 	low, high := w.constant(c, c.Domain.Min), w.constant(c, c.Domain.Max)
-	return "CASE WHEN " + x + " < " + low + " THEN " + low + " WHEN " + x + " > " + high + " THEN " + high + " ELSE " + x + " END"
+	below, above := "WHEN "+x+" < "+low+" THEN "+low, "WHEN "+x+" > "+high+" THEN "+high
+	return "CASE " + below + " " + above + " ELSE " + x + " END"
 }

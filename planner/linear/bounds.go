@@ -53,26 +53,36 @@ func noteExcluded(t *policy.Table, notes *semantics.Notes) {
 	}
 }
 
+// allRows says that no bound of a unit's rows leaves any out.
+func allRows(t *policy.Table) string {
+	return "rows of a " + t.Dataset.Unit.Name + " are counted however many there are"
+}
+
+// noteTotals notes which rows of a unit are added up, and that what they come to is clamped.
+func noteTotals(l *derived.Laddered, notes *semantics.Notes) {
+	unit := l.From.Dataset.Unit.Name
+	if derived.SeveralRows(l.From) {
+		notes.Add(allRows(l.From))
+	}
+	for _, t := range boundedIn(l.From) {
+		if t.OfUnits() {
+			notes.Add("one row of each " + unit + " is counted in " + t.Name)
+		} else if t.MaxRowsPerUnit == 1 {
+			notes.Add(boundNote(t, false))
+		}
+	}
+	clamped := "what a " + unit + " adds in all is clamped"
+	if len(l.Steps) == 1 {
+		clamped += " to what dp.contribution or max_total_per_unit says"
+	}
+	notes.Add(clamped + ": ± does not cover what is above")
+}
+
 // noteRowsOfUnits notes how many rows of each unit are counted.
 func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 	unit := s.Table.Dataset.Unit
-	all := "rows of a " + unit.Name + " are counted however many there are"
 	if l, is := s.Table.Derived.(*derived.Laddered); is {
-		if derived.SeveralRows(l.From) {
-			notes.Add(all)
-		}
-		for _, t := range boundedIn(l.From) {
-			if t.OfUnits() {
-				notes.Add("one row of each " + unit.Name + " is counted in " + t.Name)
-			} else if t.MaxRowsPerUnit == 1 {
-				notes.Add(boundNote(t, false))
-			}
-		}
-		clamped := "what a " + unit.Name + " adds in all is clamped"
-		if len(l.Steps) == 1 {
-			clamped += " to what dp.contribution or max_total_per_unit says"
-		}
-		notes.Add(clamped + ": ± does not cover what is above")
+		noteTotals(l, notes)
 		return
 	}
 	groups := s.Table.BoundsGroups(s.Cells)
@@ -80,7 +90,8 @@ func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 	for from := derived.Widened(own); from != nil; from = derived.Widened(own) { // whose rows are these
 		own = from
 	}
-	if rows := s.Table.MaxRowsPerUnit; own.Derived != nil && rows > 1 && !s.Table.AnyRows && (len(below) > 1 || rows != below[0].MaxRowsPerUnit) {
+	bounded := !s.Table.AnyRows && own.Derived != nil
+	if rows := s.Table.MaxRowsPerUnit; bounded && rows > 1 && (len(below) > 1 || rows != below[0].MaxRowsPerUnit) {
 		notes.Add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.Table.Name)
 	}
 	for _, t := range below {
@@ -91,7 +102,7 @@ func (s *Query) noteRowsOfUnits(notes *semantics.Notes) {
 			continue
 		}
 		if t.AnyRows {
-			notes.Add(all)
+			notes.Add(allRows(t))
 			continue
 		}
 		notes.Add(boundNote(t, groups))

@@ -40,7 +40,7 @@ func climbedValue(run *plans.Run, row int, c plans.Climbed, readings []reading) 
 }
 
 // climbed adds to the notices of an answer how far what was read of units' totals is off, and what is not in it, for
-// each of its columns that is a sum of such; and that others are NULL where too few units show in what they are made of.
+// each of its columns that is a sum of such; and that others are NULL where too few units show in what they are of.
 func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
 	ofTotals := func(leaf *plans.Leaf) bool {
 		return slices.ContainsFunc(leaf.Counts, func(c plans.CountColumn) bool { return c.Climbs() })
@@ -72,7 +72,8 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 	for _, c := range climbed {
 		if c.Steps == 0 && !told {
 			told = true
-			out[0].Message += "; NULL: too few " + plan.Dataset.Unit.Name + "s show at this ε in what some values are made of"
+			units := plan.Dataset.Unit.Name + "s"
+			out[0].Message += "; NULL: too few " + units + " show at this ε in what some values are made of"
 		}
 	}
 	return out

@@ -159,8 +159,8 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 		return strconv.FormatFloat(e, 'f', -1, 64), nil
 	case "dp.contribution":
 		if _, ok := parseContribution(value); !ok {
-			return "", invalidValue(v, value).WithHint("The value is policy, rows, ladder, or a number above 0 that a unit's " +
-				"total is clamped to, such as 30000.")
+			return "", invalidValue(v, value).WithHint("The value is policy, rows, ladder, or a number above 0 that a " +
+				"unit's total is clamped to, such as 30000.")
 		}
 		return strings.ToLower(strings.TrimSpace(value)), nil
 	case "dp.max_cost":

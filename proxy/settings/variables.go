@@ -68,7 +68,8 @@ var dpVariables = []variable{
 	{name: "dp.error_columns", kind: boolean, standard: "off", reported: true, about: "Adds x_low and x_high to each aggregate x."},
 	{name: "dp.contribution", kind: special, standard: "policy", reported: true,
 		about: "What bounds a unit in counts and sums: the policy's rows, its total by a clamp that is chosen from " +
-			"what is released (ladder), or its total clamped to a number; policy: its rows where it bounds them, else its total."},
+			"what is released (ladder), or its total clamped to a number; policy: rows where it bounds them, else " +
+			"the total."},
 	{name: "dp.alarms", kind: whole, standard: "0", high: maxAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Buys and reads releases before counts that are more exact: the policy's, and for ranges one of her own."},
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},

@@ -44,7 +44,7 @@ type table struct {
 	public  bool
 	unit    string // the policy's path from a row to its unit; empty in the unit's own table and in public ones
 	named   string // the column that names the unit, or the one that leads to it
-	bound   int    // most rows of one unit: at least as many as there are; 0: the policy does not say
+	bound   int    // most rows of one unit: at least as many as there are; where 0 the policy does not say
 	columns []column
 	keys    []string // constraints of the database
 	index   string   // what CREATE INDEX says behind the table's name; empty means none

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-var totalStatements = flag.Int("truth-totals", 40, "how many statements are asked of tables whose policy bounds no rows, on each engine")
+var totalStatements = flag.Int("truth-totals", 40, "how many statements each engine is asked where no rows are bounded")
 
 // noisy says that noise is drawn by chance, at the largest ε.
 var noisy bool
 
 // TestTotals: where the policy bounds no rows of a unit, what it adds in all is bounded, by a clamp that noise at the
-// whole ε chooses; each answer is PostgreSQL's own, of all rows, up to the noise of a thousandth at most, NULL where it
-// says that too few units show, or refused. Each statement has a ledger of its own.
+// whole ε chooses; each answer is PostgreSQL's own, of all rows, up to a thousandth, NULL where it says that too few
+// units show, or refused. Each statement has a ledger of its own.
 func TestTotals(t *testing.T) {
 	random0, held0 := *random, *held
 	noisy, *random, *held = true, true, 1 // of calm words levels of shares would be drawn for seconds

@@ -133,7 +133,9 @@ func BoundFinding(t *policy.Table, proven bool) []backend.Finding {
 	case proven:
 		return []backend.Finding{{Note: true, Text: fmt.Sprintf("table %s: a unique constraint on %s proves one row per %s, so no rows are left out", t.Name, t.UnitColumn, t.Dataset.Unit.Name)}}
 	case t.AnyRows:
-		return []backend.Finding{{Note: true, Text: fmt.Sprintf("table %s: a %s may have any number of rows; what they add up to is bounded", t.Name, t.Dataset.Unit.Name)}}
+		text := fmt.Sprintf("table %s: a %s may have any number of rows; what they add up to is bounded",
+			t.Name, t.Dataset.Unit.Name)
+		return []backend.Finding{{Note: true, Text: text}}
 	case t.MaxGroups > 0:
 		return []backend.Finding{{Note: true, Numbered: t.Name, Text: fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps %d of its groups, and %d rows of each, both in the order of a fixed hash",
 			t.Name, t.Dataset.Unit.Name, t.MaxGroups, t.MaxPerGroup)}}

@@ -201,7 +201,7 @@ func (d *drafter) private(p *part) {
 	if rows := d.rows(p); rows == 1 {
 		d.out.WriteString("        max_rows_per_unit: 1\n")
 	} else {
-		fmt.Fprintf(&d.out, "        max_rows_per_unit: %d           # a guess: more rows of one %s are left out, and noise grows with it; without it all are read, and what one adds in all is bounded\n", rows, d.unitName())
+		fmt.Fprintf(&d.out, "        max_rows_per_unit: %d           # a guess: more rows of one %s are left out, and noise grows with it\n", rows, d.unitName())
 	}
 	lines := d.columns(p)
 	d.unique(p, lines)
