@@ -38,5 +38,4 @@ var sections = []section{
 	{"proven", true, []string{tests + "^TestBenchProven$ ./rewrite"}},
 	{"bounds", true, []string{tests + "^TestBenchBounds$ ./rewrite"}},
 	{"scans", true, []string{tests + "^TestBenchScans$ ./rewrite"}},
-	{"totals", true, []string{tests + "^TestBenchTotals$ ./rewrite"}},
 }
