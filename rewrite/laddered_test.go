@@ -51,6 +51,13 @@ func TestLadderedAsksNothingElse(t *testing.T) {
 			own.Values = 10
 			m.Sums = []*plans.Sum{&own}
 		},
+		"large shares": func(m *plans.Measure) {
+			m.Where = predicate.InCells{Column: share, Spans: []mechanisms.Span{{From: 5, To: 9}}}
+		},
+		"small shares": func(m *plans.Measure) {
+			few := predicate.InCells{Column: share, Spans: []mechanisms.Span{{From: 0, To: 9}}}
+			m.Counters = []predicate.Pred{predicate.All(m.Counters[0], few)}
+		},
 		"several rows": func(m *plans.Measure) { m.Rows = 2 },
 	} {
 		other := *m

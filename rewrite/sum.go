@@ -29,6 +29,9 @@ const maxOver = 1 << 60
 
 // sum writes what the rows add up to, in the type wide.
 func (w *writer) sum(sum *plans.Sum, filter string) string {
+	if derived.IsLaddered(w.table) { // of many units each, which checkLaddered lets nothing else be asked of
+		return w.summed(w.use(w.table.Columns[len(w.table.Columns)-1]), 0) + filter
+	}
 	if total := w.total(sum, filter); total != "" || w.err != nil {
 		return total
 	}

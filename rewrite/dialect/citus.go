@@ -13,5 +13,6 @@ package dialect
 var citus = func() Words {
 	w := postgres
 	w.Name, w.MarksByJoin, w.ExactKeys, w.KeepsNoRows, w.ManyMoments = "Citus", true, true, true, true
+	w.SortsGroups = false // each machine groups its own units, beside the others
 	return w
 }()

@@ -127,6 +127,10 @@ type Words struct {
 	// ExactKeys tells that of keys too none has equal values with different texts, so that one with these does.
 	MarksByJoin, ExactKeys bool
 
+	// SortsGroups tells that many groups are found sooner in rows that are in their order than by a hash table, which the
+	// engine fills beyond its memory.
+	SortsGroups bool
+
 	// KeepsNoRows tells that numbered rows are not kept for several measures: each numbers them itself, where they lie.
 	KeepsNoRows bool
 

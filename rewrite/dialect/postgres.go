@@ -62,6 +62,7 @@ var postgres = Words{
 	OneScan:        true,
 	Bins:           true,
 	PartialIndexes: true,
+	SortsGroups:    true,
 	Collates:       true,
 	MarksByJoin:    true, // of a sub-query that it expects not to fit in work_mem it makes no hash table, and reads all of it for each row
 	PostgreSQLs:    true,
