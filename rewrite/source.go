@@ -50,7 +50,9 @@ func (w *writer) source() (from string, bound []string) {
 
 // unbounded reports whether all rows of a unit are read: those that a ladder adds up, and those of which no bound is
 // declared; but of a table that has one row of a unit by the policy that one is read everywhere.
-func (w *columns) unbounded() bool { return (w.allRows || w.table.AnyRows) && w.table.MaxRowsPerUnit > 1 }
+func (w *columns) unbounded() bool {
+	return (w.allRows || w.table.AnyRows) && w.table.MaxRowsPerUnit > 1
+}
 
 // enforced are the keys of the writer's table of which one row each is taken, of those that a unit has.
 func (w *writer) enforced() (list []derived.Unique) {
