@@ -55,6 +55,8 @@ customer may have 128 line items at 110000 each: noise that hides all of them is
 and large beside that of one supplier in one quarter, or of two nations in one year. By the *ladder* what a customer adds in all is clamped, and not how many
 rows she has: nobody has to guess the clamp. The *best clamp* is what only somebody who sees the rows could set. Queries
 over small groups need more customers than this, or tighter declared bounds; their error falls as one over the scale.
+A clamp bounds a column's values and no product of two, so that revenues are columns here; – is where a statement cannot
+be clamped, and only the first table has those.
 %s`
 
 // tpchKeys is how many columns of each answer are keys, by which its rows are held against the truth.
