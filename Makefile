@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo server quick test night lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds clinic spark spark-scale versions truth attacks hostile docs site dist image packages deps clean
+.PHONY: help build demo server quick test night lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers shapes audit safety safety-full tpch tpcds clinic spark spark-scale versions truth attacks hostile docs site dist image packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -132,8 +132,11 @@ safety-full: deps ## the same at full length: hours
 	DPPROXY_SAFETY_LENGTH=full $(GO) run ./internal/threats/report $(UPDATE) $(THREATS)
 	DPPROXY_SAFETY_LENGTH=full $(GO) test ./internal/threats -count=1 -timeout 4h -v -run Faults | grep -v '^=== '
 
-tpch: ## TPC-H's queries over a database of scale 0.01, or SCALE=0.1, with the customer as the unit: docs/tpch.md
-	$(GO) test ./test/answers -run 'TestTPCH$$' -tpch-scale $(or $(SCALE),0.01) -tpch-draws 15 -update -count=1 -timeout 60m -v
+tpch: ## TPC-H's queries with the customer as the unit: what is answered, and how near at scale 0.01 and 0.1: docs/tpch.md
+	$(GO) test ./test/answers -run 'TestTPCH$$' -update -count=1 -timeout 60m -v
+
+shapes: ## counts, sums and averages of a clinic, a shop and devices that differ a lot, by rows, by the ladder and by the best clamp: docs/shapes.md
+	$(GO) test ./test/answers -run 'TestShapes$$' -shapes-draws 25 -update -count=1 -timeout 60m -v
 
 clinic: ## 147 questions over a clinic of OMOP's shape and 30,000 persons, beside PostgreSQL: docs/clinic.md
 	$(GO) test ./test/answers -run 'TestClinic$$' -clinic-persons 30000 -clinic-every 1 -update -count=1 -timeout 60m -v
@@ -158,7 +161,7 @@ spark-scale: ## leaves over 1 and 10 million rows by Spark with one and two exec
 	@$(MAKE) --no-print-directory bench ONLY=spark
 
 peers: deps ## the same questions by dpproxy and by libraries of others, from PyPI: docs/peers.md
-	$(GO) test ./test/peers -run 'TestPeers$$' -peers $(or $(RUNS),100) -update -count=1 -timeout 3h -v
+	$(GO) test ./test/peers -run 'TestPeers' -peers $(or $(RUNS),100) -update -count=1 -timeout 3h -v
 
 truth: deps ## 20,000 generated statements over six schemas on both engines, at an epsilon where noise vanishes: each is PostgreSQL's own; SEED=n, STATEMENTS=n, HELD=n a ledger
 	$(GO) test ./test/truth -run '^(TestTruth|TestTotals)$$' -truth-totals 300 -truth-statements $(or $(STATEMENTS),20000) -truth-seed $(or $(SEED),15) -truth-held $(or $(HELD),20) -count=1 -timeout 6h -v | grep -v '^=== '

@@ -60,7 +60,7 @@ func TestAdultOnBothEngines(t *testing.T) {
 	kit.Beside(t)
 	file := material.Path(t, "data", "adult.csv")
 	header, rows := kit.AdultRows(t, file)
-	_, url := kit.AdultInPostgres(t, header, rows)
+	_, url := kit.RowsInPostgres(t, "adult", header, rows)
 	duck := kit.Serve(t, kit.ExamplePolicy(t, "policy.yaml", "../../../shared/data/adult.csv", file))
 	postgres := kit.Serve(t, kit.ExamplePolicy(t, "policy-postgres.yaml", "${DPPROXY_PG}", url))
 	a, b := duck.Connect("analyst", "census"), postgres.Connect("analyst", "census")

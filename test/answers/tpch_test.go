@@ -2,28 +2,21 @@ package answers
 
 import (
 	"cmp"
-	"database/sql"
 	"flag"
 	"fmt"
-	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 var tpchScale = flag.Float64("tpch-scale", 0.01, "scale of the TPC-H-like database; docs/tpch.md is written at 0.01")
 
-// tpchDraws is how many analysts ask each query, each with noise of her own.
-var tpchDraws = flag.Int("tpch-draws", 1, "analysts who ask each query; docs/tpch.md is written with 15")
-
-type tpchQuery struct{ name, sql string }
+// tpchDraws is how many analysts ask a query with an answer of one row, each with noise of her own.
+var tpchDraws = flag.Int("tpch-draws", 9, "analysts who ask a query, each with noise of her own")
 
 // tpchNotes say of the queries that have no answer why, and what would have to be declared or asked instead.
 var tpchNotes = map[string]string{
@@ -42,116 +35,38 @@ makes the rows, [policy.yaml](../examples/tpch/policy.yaml) declares them, [quer
 the queries with the specification's default parameters. This page is written by ` + "`make tpch`" + `, from one run at scale %g and
 ε = 1 a query. The rows are not the benchmark's own, so nothing here compares with published TPC-H results.
 
-%d of %d are answered. The error is the median over the answer's rows of |answer − truth| / |truth|, column by column
-and over the answers of %d analysts, each with noise of her own. One customer may have 128 line items at 110000 each: noise that hides all of them is small beside the revenue of
-a company, and large beside that of one supplier in one quarter, or of two nations in one year. Queries over small groups
-need more customers than this, or tighter declared bounds; their error falls as one over the scale. The last column is
-the same with ` + "`SET dp.contribution = ladder`" + `, where what a customer adds in all is clamped,
-and not how many rows she has: nobody has to guess the clamp.
+%d of %d are answered.
 
-| query | outcome | how, or why not | error | of totals |
-| --- | --- | --- | --- | --- |
+| query | outcome | how, or why not |
+| --- | --- | --- |
 %s
 
 What can be asked instead ([instead.sql](../examples/tpch/instead.sql)):
 
-| query | outcome | how | error | of totals |
-| --- | --- | --- | --- | --- |
+| query | outcome | how |
+| --- | --- | --- |
 %s
-`
 
-func tpchQueries(t *testing.T, file string) []tpchQuery {
-	t.Helper()
-	text, err := os.ReadFile("../../examples/tpch/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []tpchQuery
-	for _, block := range strings.Split(string(text), "\n-- Q")[1:] {
-		name, query, _ := strings.Cut(block, "\n")
-		list = append(list, tpchQuery{name: "Q" + name, sql: strings.TrimSpace(query)})
-	}
-	return list
-}
+## How near
 
-// tpchDatabase generates the database and returns the policy's path.
-func tpchDatabase(t *testing.T, scale float64) (policyPath string) {
-	t.Helper()
-	script, err := os.ReadFile("../../examples/tpch/generate.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := memory.Dir(t)
-	db, err := sql.Open("duckdb", filepath.Join(dir, "tpch.duckdb"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	if _, err := db.Exec(fmt.Sprintf("SET VARIABLE scale = %g;\n%s", scale, script)); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("../../examples/tpch/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	placeholder := regexp.MustCompile(`SCRAM-SHA-256[^"]*`)
-	text = placeholder.ReplaceAll(text, []byte(strings.ReplaceAll(kit.Verifier(t, "analyst"), "$", "$$")))
-	others := ""
-	for i := 1; i < *tpchDraws; i++ {
-		others += fmt.Sprintf("  - {name: analyst%d, password: %q}\n", i, kit.Verifier(t, fmt.Sprintf("analyst%d", i)))
-	}
-	changed := strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0", "\ndatasets:", "\n"+others+"datasets:", "{analyst: {epsilon: 50}}", `{"*": {epsilon: 200}}`,
-		"cap: {epsilon: 100}", "cap: {epsilon: 100000}").Replace(string(text))
-	path := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// tpchTruth runs a query on the database itself.
-func tpchTruth(t *testing.T, policyPath, query string) [][]string {
-	t.Helper()
-	db, err := sql.Open("duckdb", filepath.Join(filepath.Dir(policyPath), "tpch.duckdb")+"?access_mode=read_only")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	rows, err := db.Query("SELECT COLUMNS(*)::VARCHAR FROM (" + query + ")")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, query)
-	}
-	defer rows.Close()
-	names, _ := rows.Columns()
-	var list [][]string
-	for rows.Next() {
-		texts, into := make([]sql.NullString, len(names)), make([]any, len(names))
-		for i := range into {
-			into[i] = &texts[i]
-		}
-		if err := rows.Scan(into...); err != nil {
-			t.Fatal(err)
-		}
-		row := make([]string, len(names))
-		for i, x := range texts {
-			if row[i] = x.String; !x.Valid {
-				row[i] = "NULL"
-			}
-		}
-		list = append(list, row)
-	}
-	return list
-}
+Errors are those of [shapes.md](shapes.md): the median over the answer's rows of |answer − truth| / |truth|, column by
+column, and over analysts, %d where an answer has one row and five where it has more; at commit %s. By *rows* one
+customer may have 128 line items at 110000 each: noise that hides all of them is small beside the revenue of a company,
+and large beside that of one supplier in one quarter, or of two nations in one year. By the *ladder* what a customer adds in all is clamped, and not how many
+rows she has: nobody has to guess the clamp. The *best clamp* is what only somebody who sees the rows could set. Queries
+over small groups need more customers than this, or tighter declared bounds; their error falls as one over the scale.
+A clamp bounds a column's values and no product of two, so that revenues are columns here; – is where a statement cannot
+be clamped, and only the first table has those.
+%s`
 
 // tpchKeys is how many columns of each answer are keys, by which its rows are held against the truth.
 var tpchKeys = map[string]int{"Q1": 2, "Q3": 2, "Q4": 1, "Q5": 1, "Q7": 3, "Q8": 1, "Q9": 2, "Q10": 1, "Q12": 1, "Q13": 1, "Q15": 4, "Q20": 1, "Q22": 1}
 
 // tpchOutcome is a line of docs/tpch.md.
-type tpchOutcome struct{ query, outcome, how, errors, totals string }
+type tpchOutcome struct{ query, outcome, how string }
 
 func (o tpchOutcome) String() string {
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |", o.query, o.outcome, o.how, o.errors, cmp.Or(o.totals, "–"))
+	return fmt.Sprintf("| %s | %s | %s |", o.query, o.outcome, o.how)
 }
 
 var (
@@ -159,15 +74,14 @@ var (
 	tpchBound     = regexp.MustCompile(`at most (\d+ rows?) a unit|one row a unit`)
 )
 
-// tpchAsk explains one query and runs it for each analyst.
-func tpchAsk(t *testing.T, analysts []*kit.Wire, policyPath string, q tpchQuery) tpchOutcome {
+// tpchAsk explains one query and runs it.
+func tpchAsk(t *testing.T, w *kit.Wire, e *example, q statement) tpchOutcome {
 	t.Helper()
-	w := analysts[0]
 	number, _, _ := strings.Cut(q.name, " ")
 	out := tpchOutcome{query: q.name}
 	explained := w.Ask("EXPLAIN " + q.sql)
 	if explained.Err != nil {
-		out.outcome, out.how, out.errors = "refused", tpchNotes[number], "–"
+		out.outcome, out.how = "refused", tpchNotes[number]
 		if answer := w.Ask(q.sql); answer.Err == nil || out.how == "" {
 			t.Errorf("%s: %v, and nothing says why", q.name, explained.Err)
 		}
@@ -179,138 +93,63 @@ func tpchAsk(t *testing.T, analysts []*kit.Wire, policyPath string, q tpchQuery)
 		plan = append(plan, row[0])
 	}
 	text := strings.Join(plan, "\n")
-	answers := make([]kit.Answer, len(analysts))
-	for i, w := range analysts {
-		spent := w.Spent()
-		answers[i] = w.Ask(q.sql)
-		if fault := answers[i].Err; fault != nil && fault.Code == "57014" && strings.Contains(fault.Message, "statement_cpu") && w.Spent() == spent {
-			out.outcome, out.how, out.errors = "refused", tpchNotes[number]+" *It would take more than server.limits.statement_cpu.*", "–"
-			return out
-		}
-		if answers[i].Err != nil {
-			t.Fatalf("%s: %v", q.name, answers[i].Err)
-		}
+	spent := w.Spent()
+	answer := w.Ask(q.sql)
+	if fault := answer.Err; fault != nil && fault.Code == "57014" &&
+		strings.Contains(fault.Message, "statement_cpu") && w.Spent() == spent {
+		out.outcome = "refused"
+		out.how = tpchNotes[number] + " *It would take more than server.limits.statement_cpu.*"
+		return out
 	}
-	truth := tpchTruth(t, policyPath, q.sql)
+	if answer.Err != nil {
+		t.Fatalf("%s: %v", q.name, answer.Err)
+	}
 	m := tpchMechanism.FindStringSubmatch(text)
 	if m == nil {
-		out.outcome, out.how, out.errors = "answered exactly", "public tables alone", "0"
-		if len(answers[0].Rows) != len(truth) {
-			t.Errorf("%s: %d rows, the database has %d", q.name, len(answers[0].Rows), len(truth))
+		out.outcome, out.how = "answered exactly", "public tables alone"
+		if truth := e.truth(t, q.sql); len(answer.Rows) != len(truth) {
+			t.Errorf("%s: %d rows, the database has %d", q.name, len(answer.Rows), len(truth))
 		}
 		return out
 	}
-	out.outcome = "answered"
-	out.how = fmt.Sprintf("%s; at most %s a customer", m[1], cmp.Or(slices.Concat(tpchBound.FindStringSubmatch(text), []string{"", ""})[1], "one row"))
-	out.errors = tpchErrors(answers, truth, tpchKeys[number])
-	if *tpchDraws > 1 {
-		out.totals = tpchErrors(tpchTotals(t, analysts, q), truth, tpchKeys[number])
-	}
+	rows := slices.Concat(tpchBound.FindStringSubmatch(text), []string{"", ""})[1]
+	out.outcome, out.how = "answered", fmt.Sprintf("%s; at most %s a customer", m[1], cmp.Or(rows, "one row"))
 	return out
-}
-
-// tpchTotals are the answers where customers' totals are bounded, and not their rows.
-func tpchTotals(t *testing.T, analysts []*kit.Wire, q tpchQuery) (answers []kit.Answer) {
-	t.Helper()
-	for _, w := range analysts {
-		w.Ask("SET dp.contribution = ladder")
-		got := w.Ask(q.sql)
-		if got.Err != nil {
-			t.Fatalf("%s, of totals: %v", q.name, got.Err)
-		}
-		answers = append(answers, got)
-		w.Ask("SET dp.contribution = rows")
-	}
-	return answers
-}
-
-// tpchErrors is the median relative error of each column over the rows that the true answer has and over the answers.
-func tpchErrors(answers []kit.Answer, truth [][]string, keys int) string {
-	byKey := make([]map[string][]string, len(answers))
-	for i, a := range answers {
-		byKey[i] = map[string][]string{}
-		for _, row := range a.Rows {
-			byKey[i][strings.Join(row[:keys], "|")] = row
-		}
-	}
-	var columns []string
-	if len(truth) == 0 {
-		return "no row in truth"
-	}
-	for c := keys; c < len(truth[0]); c++ {
-		var errors []float64
-		matched, nothing := false, true // some row is in an answer; none of these is anything of which an error could be a part
-		for _, want := range truth {
-			for _, rows := range byKey {
-				got := rows[strings.Join(want[:keys], "|")]
-				if got == nil {
-					continue
-				}
-				x, err := strconv.ParseFloat(want[c], 64)
-				matched, nothing = true, nothing && (err != nil || x == 0)
-				y, also := strconv.ParseFloat(got[c], 64)
-				if err == nil && also == nil && x != 0 {
-					errors = append(errors, math.Abs(y-x)/math.Abs(x))
-				}
-			}
-		}
-		switch {
-		case len(errors) == 0 && nothing && matched:
-			columns = append(columns, "0 or NULL in truth")
-			continue
-		case len(errors) == 0:
-			columns = append(columns, "the noise chose other rows")
-			continue
-		}
-		slices.Sort(errors)
-		columns = append(columns, percent(errors[len(errors)/2]))
-	}
-	return strings.Join(columns, ", ")
-}
-
-// percent writes a relative error to two digits.
-func percent(x float64) string {
-	if x > 10 {
-		return "> 1000 %"
-	}
-	if x > 1 {
-		return strconv.Itoa(10*int(math.Round(10*x))) + " %"
-	}
-	return strconv.FormatFloat(100*x, 'g', 2, 64) + " %"
 }
 
 const tpchFile = "../../docs/tpch.md"
 
 // TestTPCH runs the 22 queries through a proxy over a small database of TPC-H's shape, and holds what is answered, how,
-// and what is refused against docs/tpch.md. With -update (make tpch) it writes that file.
+// and what is refused against docs/tpch.md. With -update (make tpch) it measures errors too, and writes that file.
 func TestTPCH(t *testing.T) {
 	kit.Beside(t)
-	path := tpchDatabase(t, *tpchScale)
-	p := kit.Serve(t, path)
-	analysts := []*kit.Wire{p.Connect("analyst", "tpch")}
-	for i := 1; i < *tpchDraws; i++ {
-		analysts = append(analysts, p.Connect(fmt.Sprintf("analyst%d", i), "tpch"))
-	}
-	var lines []string
+	e := &example{folder: "tpch"}
+	e.generate(t, *tpchScale)
+	w := e.serve(t, 1, unchanged).Connect("u0", "tpch")
+	var lines, instead []string
+	var private []statement
 	answered := 0
-	for _, q := range tpchQueries(t, "queries.sql") {
-		o := tpchAsk(t, analysts, path, q)
+	for _, q := range e.statements(t, "queries.sql") {
+		o := tpchAsk(t, w, e, q)
 		if o.outcome != "refused" {
 			answered++
 		}
+		if o.outcome == "answered" {
+			private = append(private, q)
+		}
 		lines = append(lines, o.String())
 	}
-	var instead []string
-	for _, q := range tpchQueries(t, "instead.sql") {
-		o := tpchAsk(t, analysts, path, q)
+	for _, q := range e.statements(t, "instead.sql") {
+		o := tpchAsk(t, w, e, q)
 		if o.outcome != "answered" {
 			t.Errorf("%s is %s", q.name, o.outcome)
 		}
-		instead = append(instead, o.String())
+		instead, private = append(instead, o.String()), append(private, q)
 	}
 	t.Logf("%d of %d answered\n%s", answered, len(lines), strings.Join(lines, "\n"))
 	if *kit.Update {
-		text := fmt.Sprintf(tpchText, *tpchScale, answered, len(lines), *tpchDraws, strings.Join(lines, "\n"), strings.Join(instead, "\n"))
+		text := fmt.Sprintf(tpchText, *tpchScale, answered, len(lines), strings.Join(lines, "\n"),
+			strings.Join(instead, "\n"), *tpchDraws, kit.Head(t), tpchNear(t, private))
 		if err := os.WriteFile(tpchFile, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -321,9 +160,52 @@ func TestTPCH(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range append(lines, instead...) {
-		parts := strings.Split(line, " | ")
-		if same := strings.Join(parts[:len(parts)-2], " | ") + " | "; !strings.Contains(string(written), "\n"+same) {
+		if !strings.Contains(string(written), "\n"+line+"\n") {
 			t.Errorf("docs/tpch.md does not say\n%s", line)
 		}
 	}
+}
+
+// A clamp is a bound of a column's values, and of no product: where errors are measured, the products that queries add
+// up are columns.
+const tpchProducts = `ALTER TABLE lineitem ADD COLUMN l_revenue DECIMAL(15,4); ALTER TABLE lineitem ADD COLUMN l_saved DECIMAL(15,4);
+UPDATE lineitem SET l_revenue = l_extendedprice * (1 - l_discount), l_saved = l_extendedprice * l_discount;`
+
+var products = strings.NewReplacer("l_extendedprice * (1 - l_discount)", "l_revenue",
+	"l_extendedprice * l_discount", "l_saved")
+
+func declared(policy string) string {
+	const tax = "          - {name: l_tax"
+	domain := func(name string, top int) string {
+		return fmt.Sprintf("          - {name: %s, type: \"numeric(15,4)\", domain: {min: 0, max: %d, step: 1000}, "+
+			"outside: clamp}\n", name, top)
+	}
+	return strings.Replace(policy, tax, domain("l_revenue", 110000)+domain("l_saved", 11000)+tax, 1)
+}
+
+// tpchNear are tables of the errors of queries, by scale and ε. All are in the first, and in the others those that a
+// clamp is of.
+func tpchNear(t *testing.T, queries []statement) (text string) {
+	for _, scale := range []float64{.01, .1} {
+		e := &example{folder: "tpch", more: tpchProducts}
+		e.generate(t, scale)
+		for _, epsilon := range []float64{1, .1} {
+			a := asker{t, e, e.serve(t, 2**tpchDraws*len(queries), declared), "tpch", epsilon, new(int)}
+			var list []clamped
+			var clampable []statement
+			for _, q := range queries {
+				number, _, _ := strings.Cut(q.name, " ")
+				q.keys, q.sql = tpchKeys[number], products.Replace(q.sql)
+				c := a.measure(q, *tpchDraws, true)
+				if list = append(list, c); c.best != nil {
+					clampable = append(clampable, statement{name: q.name, sql: q.sql})
+				}
+			}
+			queries = clampable
+			section := fmt.Sprintf("\n### Scale %g, ε %g\n\n%s", scale, epsilon, clampedTable(list, nil))
+			t.Log(section)
+			text += section
+		}
+	}
+	return text
 }

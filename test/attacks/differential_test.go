@@ -36,7 +36,7 @@ var lexicalAttacks = []string{
 func TestT41ParserDifferential(t *testing.T) {
 	kit.Beside(t)
 	header, rows := kit.AdultRows(t, material.Path(t, "data", "adult.csv"))
-	server, url := kit.AdultInPostgres(t, header, rows[:500])
+	server, url := kit.RowsInPostgres(t, "adult", header, rows[:500])
 	p := kit.Serve(t, kit.ExamplePolicy(t, "policy-postgres.yaml", "${DPPROXY_PG}", url))
 	w := p.Connect("analyst", "census")
 	answered := 0
@@ -69,7 +69,7 @@ func TestT41ParserDifferential(t *testing.T) {
 func TestT41CatchesForwarding(t *testing.T) {
 	kit.Beside(t)
 	header, rows := kit.AdultRows(t, material.Path(t, "data", "adult.csv"))
-	server, _ := kit.AdultInPostgres(t, header, rows[:10])
+	server, _ := kit.RowsInPostgres(t, "adult", header, rows[:10])
 	server.Exec(t, "postgres", `SELECT 'canary'`)
 	log, err := os.ReadFile(server.Log())
 	if err != nil {

@@ -252,8 +252,9 @@ func ExamplePolicy(t *testing.T, name string, oldNew ...string) string {
 	return path
 }
 
-// AdultInPostgres loads the rows into a throw-away server and returns a URL for a role that may only read them.
-func AdultInPostgres(t *testing.T, header []string, rows [][]string) (server *pgtest.Server, url string) {
+// RowsInPostgres loads the rows into a table of that name of a throw-away server and returns a URL for a role that may
+// only read them.
+func RowsInPostgres(t *testing.T, table string, header []string, rows [][]string) (server *pgtest.Server, url string) {
 	t.Helper()
 	server = pgtest.Start(t, "log_statement=all")
 	role, database := server.Role(t, ""), server.Database(t)
@@ -264,13 +265,13 @@ func AdultInPostgres(t *testing.T, header []string, rows [][]string) (server *pg
 			columns[i] = name + " integer"
 		}
 	}
-	server.Exec(t, database, "CREATE TABLE public.adult ("+strings.Join(columns, ", ")+")", "GRANT SELECT ON public.adult TO "+role)
+	server.Exec(t, database, "CREATE TABLE public."+table+" ("+strings.Join(columns, ", ")+")", "GRANT SELECT ON public."+table+" TO "+role)
 	conn, err := pgx.Connect(t.Context(), server.URLFor("postgres", database))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	_, err = conn.CopyFrom(t.Context(), pgx.Identifier{"public", "adult"}, header, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+	_, err = conn.CopyFrom(t.Context(), pgx.Identifier{"public", table}, header, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
 		values := make([]any, len(header))
 		for c, v := range rows[i] {
 			values[c] = v

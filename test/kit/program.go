@@ -338,3 +338,13 @@ func RunWith(t *testing.T, env []string, input string, args ...string) Ran {
 	}
 	return Ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
+
+// Head is the commit that is checked out.
+func Head(t *testing.T) string {
+	t.Helper()
+	commit, err := exec.Command("git", "rev-parse", "--short=8", "HEAD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(commit))
+}

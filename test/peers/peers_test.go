@@ -35,13 +35,14 @@ var (
 type library struct {
 	name     string
 	packages []string
+	given    []string // to its script, after what each is given
 }
 
 var libraries = []library{
-	{"opendp", []string{"opendp==0.16.0", "pandas==2.3.3"}},
-	{"smartnoise", []string{"smartnoise-sql==1.0.10"}},
-	{"pyqrlew", []string{"pyqrlew==0.9.27", "pandas==2.3.3", "sqlalchemy<2.2"}},
-	{"diffprivlib", []string{"diffprivlib==0.6.6", "scikit-learn<1.6", "pandas==2.3.3"}},
+	{"opendp", []string{"opendp[polars]==0.16.0", "polars==1.36.1", "pyarrow==26.0.1", "pandas==2.3.3"}, nil},
+	{"smartnoise", []string{"smartnoise-sql==1.0.10"}, nil},
+	{"pyqrlew", []string{"pyqrlew==0.9.27", "pandas==2.3.3", "sqlalchemy<2.2"}, nil},
+	{"diffprivlib", []string{"diffprivlib==0.6.6", "scikit-learn<1.6", "pandas==2.3.3"}, nil},
 }
 
 // said is what one of them said: of each question the answers, run by run, or why there are none.
@@ -65,9 +66,9 @@ type asked struct {
 	Questions []question                 `json:"questions"`
 }
 
-func questions(t *testing.T) (a asked) {
+func questions(t *testing.T, file string) (a asked) {
 	t.Helper()
-	text, err := os.ReadFile("questions.json")
+	text, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(text, &a)
 	}
@@ -128,7 +129,7 @@ func rmse(truth []*float64, runs [][]*float64) float64 {
 
 // TestErrors holds what judges: an answer's error, and one that is absent.
 func TestErrors(t *testing.T) {
-	cells := questions(t).cells(t, question{By: []string{"sex", "race"}})
+	cells := questions(t, "questions.json").cells(t, question{By: []string{"sex", "race"}})
 	if len(cells) != 10 || cells[0] != "Female/Amer-Indian-Eskimo" || cells[9] != "Male/White" {
 		t.Errorf("cells %v", cells)
 	}
@@ -144,32 +145,23 @@ func TestPeers(t *testing.T) {
 	if *peersRuns == 0 {
 		t.Skip("needs libraries of others from PyPI: run `make peers`")
 	}
-	file, a, commit := material.Path(t, "data", "adult.csv"), questions(t), head(t)
+	file, a, commit := material.Path(t, "data", "adult.csv"), questions(t, "questions.json"), kit.Head(t)
 	header, rows := kit.AdultRows(t, file)
-	_, url := kit.AdultInPostgres(t, header, rows)
+	_, url := kit.RowsInPostgres(t, "adult", header, rows)
 	truths := map[string][]*float64{}
 	for _, q := range a.Questions {
 		truths[q.Name] = inOrder(a.cells(t, q), plain(t, url, q.SQL))
 	}
-	all := map[string]*said{"dpproxy": ours(t, a, url)}
+	all := map[string]*said{"dpproxy": ours(t, a, adultPolicy(t, url), "census")}
 	names := []string{"dpproxy"}
 	for _, l := range libraries {
-		if s := l.asked(t, file, url); s != nil {
+		if s := l.asked(t, "ask_"+l.name+".py", "questions.json", file, url); s != nil {
 			all[l.name] = s
 			names = append(names, l.name)
 		}
 	}
-	document(t, commit, a, truths, names, all)
-}
-
-// head is the commit that is measured.
-func head(t *testing.T) string {
-	t.Helper()
-	commit, err := exec.Command("git", "rev-parse", "--short=8", "HEAD").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(commit))
+	document(t, report{"measured", "root mean squared error of an answer's values", "what is charged", rmse}, commit, a,
+		truths, names, all)
 }
 
 // plain asks PostgreSQL itself.
@@ -194,30 +186,27 @@ func plain(t *testing.T, url, sql string) (rows [][]string) {
 	return rows
 }
 
-// ours asks dpproxy, each time as a user who has bought nothing.
-func ours(t *testing.T, a asked, url string) *said {
+// ours asks dpproxy, each time as a user who has bought nothing. Before her questions she sets what is to be set.
+func ours(t *testing.T, a asked, policy, dataset string, settings ...string) *said {
 	t.Helper()
-	text, err := os.ReadFile("../../examples/adult/policy-postgres.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	users := ""
 	for i := range *peersRuns {
 		users += fmt.Sprintf("  - {name: u%d, password: %q}\n", i, kit.Verifier(t, fmt.Sprintf("u%d", i)))
 	}
-	changed := strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0", "${DPPROXY_PG}", url, "\ndatasets:", "\n"+users+"datasets:",
-		"cap: {epsilon: 20, ", "cap: {epsilon: 100000, ", `"*": {epsilon: 5, `, `"*": {epsilon: 50, `).Replace(string(text))
-	changed, _, _ = strings.Cut(changed, "        releases:") // each question is bought by itself
+	policy = strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0", "\ndatasets:", "\n"+users+"datasets:").Replace(policy)
 	path := filepath.Join(memory.Dir(t), "policy.yaml")
-	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := kit.Serve(t, path)
-	s := &said{Charged: "to the analyst's budget and the dataset's cap, in a ledger on disk, before the rows are read", Neighbours: "one row more or less",
+	s := &said{Neighbours: "one row more or less",
+		Charged: "to the analyst's budget and the dataset's cap, in a ledger on disk, before the rows are read",
 		Answers: map[string][][]*float64{}, Refused: map[string]string{}}
 	for i := range *peersRuns {
-		w := p.Connect(fmt.Sprintf("u%d", i), "census")
-		w.Ask("SET dp.epsilon = 1")
+		w := p.Connect(fmt.Sprintf("u%d", i), dataset)
+		for _, set := range append([]string{"SET dp.epsilon = 1"}, settings...) {
+			w.Ask(set)
+		}
 		for _, q := range a.Questions {
 			answer := w.Ask(q.SQL)
 			if answer.Err != nil {
@@ -231,8 +220,21 @@ func ours(t *testing.T, a asked, url string) *said {
 	return s
 }
 
+// adultPolicy is the example's, with room for all questions; each is bought by itself.
+func adultPolicy(t *testing.T, url string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/adult/policy-postgres.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer("${DPPROXY_PG}", url,
+		"cap: {epsilon: 20, ", "cap: {epsilon: 100000, ", `"*": {epsilon: 5, `, `"*": {epsilon: 50, `).Replace(string(text))
+	changed, _, _ = strings.Cut(changed, "        releases:")
+	return changed
+}
+
 // asked runs a library's script in its own environment; nil where it cannot be installed.
-func (l library) asked(t *testing.T, file, url string) *said {
+func (l library) asked(t *testing.T, script, questions, rows, url string) *said {
 	t.Helper()
 	python := filepath.Join(*peersDir, l.name, "bin", "python")
 	if _, err := os.Stat(python); err != nil {
@@ -244,7 +246,9 @@ func (l library) asked(t *testing.T, file, url string) *said {
 			}
 		}
 	}
-	cmd := exec.Command(python, "-B", "ask_"+l.name+".py", "questions.json", file, fmt.Sprint(*peersRuns), strings.Replace(url, "postgres://", "postgresql+psycopg2://", 1))
+	url = strings.Replace(url, "postgres://", "postgresql+psycopg2://", 1)
+	args := append([]string{"-B", script, questions, rows, fmt.Sprint(*peersRuns), url}, l.given...)
+	cmd := exec.Command(python, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var s said
@@ -261,11 +265,18 @@ func (l library) asked(t *testing.T, file, url string) *said {
 // of Laplace noise is within a half of its expectation with a probability of more than 0.99.
 const near = 0.75
 
-// document writes the part of docs/peers.md between its marks.
-func document(t *testing.T, commit string, a asked, truths map[string][]*float64, names []string, all map[string]*said) {
+// report is a part of docs/peers.md.
+type report struct {
+	mark, error, remark string
+	of                  func(truth []*float64, runs [][]*float64) float64
+}
+
+// document writes a part of docs/peers.md between its marks. The first of names is dpproxy.
+func document(t *testing.T, r report, commit string, a asked,
+	truths map[string][]*float64, names []string, all map[string]*said) {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured at commit %s: %d runs of each question, root mean squared error of an answer's values.\n\n", commit, *peersRuns)
+	fmt.Fprintf(&b, "Measured at commit %s: %d runs of each question, %s.\n\n", commit, *peersRuns, r.error)
 	fmt.Fprintf(&b, "| question | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---:|", len(names)))
 	for _, q := range a.Questions {
 		fmt.Fprintf(&b, "| %s", q.Name)
@@ -276,8 +287,8 @@ func document(t *testing.T, commit string, a asked, truths map[string][]*float64
 				b.WriteString(" | none")
 				continue
 			}
-			e := rmse(truths[q.Name], runs)
-			if name == "dpproxy" {
+			e := r.of(truths[q.Name], runs)
+			if name == names[0] {
 				own = e
 			}
 			mark := ""
@@ -289,7 +300,7 @@ func document(t *testing.T, commit string, a asked, truths map[string][]*float64
 		}
 		b.WriteString(" |\n")
 	}
-	b.WriteString("\n| library | version | neighbours | what is charged |\n|---|---|---|---|\n")
+	fmt.Fprintf(&b, "\n| library | version | neighbours | %s |\n|---|---|---|---|\n", r.remark)
 	for _, name := range names {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, all[name].Version, all[name].Neighbours, all[name].Charged)
 	}
@@ -309,7 +320,7 @@ func document(t *testing.T, commit string, a asked, truths map[string][]*float64
 	if err != nil {
 		t.Fatal(err)
 	}
-	measured := regexp.MustCompile(`(?s)(<!-- measured -->\n).*(<!-- end -->)`)
+	measured := regexp.MustCompile(`(?s)(<!-- ` + r.mark + ` -->\n).*?(<!-- end -->)`)
 	if *kit.Update {
 		text = measured.ReplaceAll(text, []byte("${1}"+strings.ReplaceAll(b.String(), "$", "$$")+"${2}"))
 		if err := os.WriteFile(path, text, 0o600); err != nil {
