@@ -54,7 +54,8 @@ func variants(t testing.TB, d dialect.Dialect) map[string]*policy.Policy {
 		list := map[string]*policy.Policy{}
 		for name, text := range variantTexts() {
 			list[name] = parsedFor(t, text, d)
-			shared.totals[list[name]] = strings.HasSuffix(name, ", totals")
+			shared.asked[list[name]] = plans.Contribution{
+				Ladder: strings.HasSuffix(name, ", totals"), Rows: strings.Contains(name, ", by rows")}
 			for _, table := range list[name].Datasets[0].Tables { // few enough rows that ends of domains are reached
 				table.AnyRows = strings.HasSuffix(name, ", any rows") && table.MaxRowsPerUnit > 1
 			}
@@ -71,8 +72,8 @@ var shared = struct {
 	variants map[bool]map[string]*policy.Policy // by whether the private database speaks PostgreSQL
 	plans    map[asking]*plans.Plan
 	measures map[rendering][]measured
-	totals   map[*policy.Policy]bool // of variants: whether counts and sums are asked of units' totals
-}{totals: map[*policy.Policy]bool{},
+	asked    map[*policy.Policy]plans.Contribution // of variants: what bounds a unit
+}{asked: map[*policy.Policy]plans.Contribution{},
 	variants: map[bool]map[string]*policy.Policy{}, plans: map[asking]*plans.Plan{},
 	measures: map[rendering][]measured{}}
 
@@ -101,7 +102,7 @@ func variantTexts() map[string]string {
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
-	return map[string]string{"add-remove, any rows": neighbourPolicy,
+	return map[string]string{"add-remove, any rows": neighbourPolicy, "add-remove, by rows, any rows": neighbourPolicy,
 		"replace-one, any rows": replaceOne.Replace(neighbourPolicy), "add-remove, totals": neighbourPolicy,
 		"replace-one, totals": replaceOne.Replace(neighbourPolicy),
 		"add-remove, no units, totals": strings.Replace(neighbourPolicy,
@@ -232,7 +233,7 @@ func (a asking) plan(t testing.TB) *plans.Plan {
 	}
 	plan, refusal := planner.Build(parsed[0], nil, reuse.Context{Policy: a.policy, Dataset: a.policy.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
 		Settings: plans.Settings{Epsilon: a.epsilon, Confidence: confidence, Zone: time.UTC, Release: a.release,
-			Contribution: plans.Contribution{Ladder: shared.totals[a.policy]}}})
+			Contribution: shared.asked[a.policy]}})
 	if refusal != nil {
 		t.Errorf("%s: %s: %s", a.statement, refusal.ID, refusal.Message)
 		return nil
