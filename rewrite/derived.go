@@ -466,8 +466,8 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 	return "NULL"
 }
 
-// withinDomain cuts a wide sum of a unit's rows, of which no number is declared, at the ends of its domain, as sums over
-// units do: so that no number of rows is too large for what it is cast to.
+// withinDomain cuts a wide sum of a unit's rows, of which no number is declared, at the ends of its domain, as sums
+// over units do: so that no number of rows is too large for what it is cast to.
 func (w *writer) withinDomain(c *policy.Column, x string) string {
 	if !w.table.AnyRows {
 		return x

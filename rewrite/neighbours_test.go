@@ -102,8 +102,9 @@ func variantTexts() map[string]string {
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
-	return map[string]string{"add-remove, any rows": neighbourPolicy, "add-remove, by rows, any rows": neighbourPolicy,
-		"replace-one, any rows": replaceOne.Replace(neighbourPolicy), "add-remove, totals": neighbourPolicy,
+	return map[string]string{"add-remove, any rows": neighbourPolicy,
+		"add-remove, by rows, any rows": neighbourPolicy,
+		"replace-one, any rows":         replaceOne.Replace(neighbourPolicy), "add-remove, totals": neighbourPolicy,
 		"replace-one, totals": replaceOne.Replace(neighbourPolicy),
 		"add-remove, no units, totals": strings.Replace(neighbourPolicy,
 			"    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
