@@ -118,10 +118,18 @@ type Law struct {
 	Scale float64
 }
 
-// rule is by which a step is kept: where its cell, in units of the noise, is above steady + apart·gap, for gap steps
-// that were left out below it; the first where it is above first; and what a clamped sum is added of the last step, in
+// rule is by which a step is kept: where its cell, in units of the noise, is above what is asked of one with gap steps
+// below it that were left out; the first where it is above first; and what a clamped sum is added of the last step, in
 // units of the noise, for what is beyond it. Constants are of a search over drawn shapes (docs/adr/0230).
-type rule struct{ steady, apart, first, beyond float64 }
+type rule struct {
+	above         func(gap float64) float64
+	first, beyond float64
+}
+
+// afterLaplace and afterGaussian are so that an empty cell passes the rarer the dearer it is: with each step it adds
+// three times as much, and passes with e^−2 of the chance, or e^−ln 3 where noise has Gaussian tails.
+func afterLaplace(gap float64) float64  { return 2.5 + 2*gap }
+func afterGaussian(gap float64) float64 { return math.Sqrt(1.9*1.9 + 2*math.Log(factor)*gap) }
 
 // missed is the probability that some empty cell is taken for the first.
 const missed = 0.02
@@ -130,13 +138,13 @@ const missed = 0.02
 // Laplace's scale where there is one.
 func ruleFor(steps, noises int, kind noise.Kind) rule {
 	if noises == 1 && kind == noise.Laplace {
-		return rule{2.5, 2, math.Log(float64(steps) / (2 * missed)), .5}
+		return rule{afterLaplace, math.Log(float64(steps) / (2 * missed)), .5}
 	}
 	first := math.Sqrt2 * math.Erfinv(1-2*missed/float64(steps))
 	if kind == noise.Laplace { // whose tails are longer, of few
 		first *= 1 + .9/float64(noises)
 	}
-	return rule{1.9, 1, first, .25}
+	return rule{afterGaussian, first, .25}
 }
 
 // Kept is how much of a ladder is read.
@@ -167,7 +175,7 @@ func (l Ladder) Keep(cells [][]int64, each int, law Law) Kept {
 	for j, c := range together {
 		above := r.first
 		if top > 0 {
-			above = r.steady + r.apart*float64(j-top)
+			above = r.above(float64(j - top))
 		}
 		if c/unit > above {
 			top = j + 1
