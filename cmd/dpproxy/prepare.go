@@ -91,7 +91,7 @@ func prepare(out io.Writer, p *policy.Policy, tables []string) error {
 // unranked says why a rank would not help a table; empty means it would.
 func unranked(t *policy.Table) string {
 	switch {
-	case t.Public || t.Dataset.Unit.Row:
+	case t.Public || t.Dataset.Unit.Row || t.AnyRows:
 		return "none of its rows are left out"
 	case t.RowRank != "":
 		return "row_rank is " + t.RowRank + " already"

@@ -144,7 +144,9 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 		if o.Found[column].Measure != nil {
 			parts++
 		}
-		p.Notes = append(p.Notes, "of "+column.Name+" those keys are shown that enough "+column.Table.Dataset.Unit.Name+"s have, and those that the statement names")
+		p.Notes = append(p.Notes, "of "+column.Name+" those keys are shown that enough "+
+			column.Table.Dataset.Unit.Name+"s have, and those that the statement names: rows of others are in no group, "+
+			"and may be in no total")
 	}
 	var said []string
 	for of, list := range o.readings {
