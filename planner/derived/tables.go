@@ -42,7 +42,7 @@ func newDerived(d policy.Derivation, rows int64) *policy.Table {
 // newExtended makes the table of a derivation of rows of its first input, with that one's columns and keys.
 func newExtended(d policy.Derivation, rows int64) *policy.Table {
 	t, from := newDerived(d, rows), d.Inputs()[0]
-	t.Name = from.Name
+	t.Name, t.AnyRows = from.Name, rows > 1 && from.AnyRows
 	for _, c := range from.Columns {
 		addColumn(t, c, from, c.Domain)
 	}
