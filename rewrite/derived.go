@@ -436,18 +436,18 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 		filter, of = over, func(n string) string { return "CASE WHEN " + w.predicate(g.Where) + " THEN " + n + " END" }
 	}
 	if g.Kind == derived.UnitCount && filter == over && g.Where != nil {
-		return w.call("count", of("1")) + filter
+		return w.withinDomain(c, w.call("count", of("1"))+filter)
 	}
 	if g.Kind == derived.UnitCount {
-		return w.call("count", "*") + filter
+		return w.withinDomain(c, w.call("count", "*")+filter)
 	}
 	if g.Kind == derived.UnitDistinctKeys {
-		return w.call("count", "DISTINCT "+w.useKey(g.Key)) + filter
+		return w.withinDomain(c, w.call("count", "DISTINCT "+w.useKey(g.Key))+filter)
 	}
 	n := of(w.use(g.Column))
 	switch g.Kind {
 	case derived.UnitDistinct:
-		return w.call("count", "DISTINCT "+n) + filter
+		return w.withinDomain(c, w.call("count", "DISTINCT "+n)+filter)
 	case derived.UnitMin:
 		return w.call("min", n) + filter
 	case derived.UnitMax:
@@ -460,14 +460,15 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 		if g.Column.Type == policy.NumericType {
 			scale = w.decimals(g.Column).digits()
 		}
-		return w.decimals(c).settled(w.summed(n, scale) + filter)
+		return w.withinDomain(c, w.decimals(c).settled(w.summed(n, scale)+filter))
 	}
 	w.fail("an aggregate of an unknown kind")
 	return "NULL"
 }
 
-// withinDomain cuts a wide sum of a unit's rows, of which no number is declared, at the ends of its domain, as sums
-// over units do: so that no number of rows is too large for what it is cast to.
+// withinDomain cuts a number that is made of a unit's rows, of which no number is declared, at the ends of its domain:
+// those of as many rows as a policy may declare. A value outside has no cell: an answer with one is none, and would
+// tell of that unit. It is cut where it is made, while it is wide, so that nothing is too large for what it is cast to.
 func (w *writer) withinDomain(c *policy.Column, x string) string {
 	if !w.table.AnyRows {
 		return x

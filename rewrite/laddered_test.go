@@ -110,6 +110,11 @@ func TestAuditAnyRows(t *testing.T) {
 		`SELECT avg(secs) FROM (SELECT secs, row_number() OVER (PARTITION BY who ORDER BY moment) AS n FROM calls) t
 			WHERE n <= 2`,
 		`SELECT count(*), sum(paid) FROM calls`,
+		`SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM calls GROUP BY who) t GROUP BY n`,
+		`SELECT m, count(*) FROM (SELECT who, max(n) AS m FROM (SELECT who, row_number() OVER (PARTITION BY who
+			ORDER BY moment) AS n FROM calls) t GROUP BY who) u GROUP BY m`,
+		`SELECT r, count(*) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY secs) AS r, row_number() OVER (
+			PARTITION BY who ORDER BY secs DESC, moment) AS n FROM calls) t WHERE n = 1 GROUP BY r`,
 	}
 	for _, of := range []struct {
 		names, statements []string

@@ -96,11 +96,11 @@ func (w *writer) windowFunction(f derived.WindowColumn, c *policy.Column, number
 	}
 	switch f.Kind {
 	case derived.WindowRowNumber:
-		return w.call("row_number") + over
+		return w.withinDomain(c, w.call("row_number")+over)
 	case derived.WindowRank:
-		return w.call("rank") + over
+		return w.withinDomain(c, w.call("rank")+over)
 	case derived.WindowDenseRank:
-		return w.call("dense_rank") + over
+		return w.withinDomain(c, w.call("dense_rank")+over)
 	case derived.WindowNtile:
 		return w.cast(w.call("ntile", w.int4(int(f.Offset)))+over, "int8")
 	case derived.WindowLag, derived.WindowLead:

@@ -675,6 +675,18 @@ var Faults = []Fault{
 		"test/answers.TestTotals", false,
 	},
 	{
+		"what any number of rows comes to is cut", "rewrite/derived.go",
+		"	if !w.table.AnyRows {\n		return x",
+		"	if w.table != nil {\n		return x",
+		"rewrite.TestAuditAnyRows", false,
+	},
+	{
+		"many rows with many are joined where rows have a bound", "planner/derived/tables.go",
+		"if !ok || (p.Left.AnyRows || p.Right.AnyRows) && !p.fewPairs() {",
+		"if !ok {",
+		"planner.TestGolden", false,
+	},
+	{
 		"a unit is in as many groups as there are", "policy/table.go",
 		"t.AnyRows && perGroup == 1 {",
 		"t.AnyRows && perGroup == 2 {",

@@ -91,7 +91,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		}
 		g.Question.Where = append(append([]*semantics.Expr{}, from.Where()...), e)
 	}
-	g.Rows.First(g.Question.Where)
+	g.Rows.First(g.Question.Where, g.b.Env.Work)
 	g.Targets = g.Rows.Targets(sel)
 	g.findCentred()
 	if refusal := g.findKeys(); refusal != nil {

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"fmt"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"math/big"
 	"slices"
 	"strings"
@@ -42,7 +43,10 @@ var pairs = semantics.WordSet("corr covar_pop covar_samp regr_slope regr_interce
 
 // byRows reports whether sums are by rows, those of moments about the middle of a domain then; totals of units have
 // clamps of their own, which suit what lies near 0.
-func (g *Grouping) byRows() bool { return g.b.Context.Settings.Contribution.ByRows(g.Question.Table) }
+func (g *Grouping) byRows() bool {
+	t := g.Question.Table
+	return g.b.Context.Settings.Contribution.ByRows(t) || !derived.CanLadder(t)
+}
 
 // moment binds sum, avg, variance and stddev of an argument, of its different values where there are some: each row and
 // sum is then one of values, which changes the counters and nothing above them.

@@ -346,7 +346,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 	}
 	out.Table, out.where, out.equal, out.preserved = source.Table, where, source.equal, source.preserved
 	out.parts = []relation{{from.Alias(), nil, 0, len(out.names), 0, len(out.keys), outputs, always}}
-	out.First(where)
+	out.First(where, b.Env.Work)
 	return out, nil
 }
 

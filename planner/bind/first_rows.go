@@ -348,7 +348,7 @@ const maxNumbers = 1 << 20
 
 // First narrows rows to those that a condition on their row_number within the unit leaves: WHERE n = 1 leaves one row a
 // unit, whose noise is then that of one row. Conditions stay where they are, and hold of all that are left.
-func (r *Rows) First(where []*semantics.Expr) {
+func (r *Rows) First(where []*semantics.Expr, work *scalar.Work) {
 	w, ok := r.Table.Derived.(*derived.Windowed)
 	if !ok || w.First > 0 || w.From.MaxRowsPerUnit > maxNumbers {
 		return
@@ -359,7 +359,7 @@ func (r *Rows) First(where []*semantics.Expr) {
 			continue
 		}
 		at := len(w.From.Columns) + i
-		if from, to := numbersLeft(where, at, w.From.MaxRowsPerUnit); to-from < most-least {
+		if from, to := numbersLeft(where, at, w.From.MaxRowsPerUnit, work); to-from < most-least {
 			least, most, by = from, to, i
 		}
 	}
@@ -374,16 +374,19 @@ func (r *Rows) First(where []*semantics.Expr) {
 }
 
 // numbersLeft are the least and the largest number of a column for which all conditions on it alone may hold.
-func numbersLeft(where []*semantics.Expr, column int, most int64) (from, to int64) {
+func numbersLeft(where []*semantics.Expr, column int, most int64, work *scalar.Work) (from, to int64) {
 	var about []*semantics.Expr
+	steps := 1
 	for _, e := range linear.Conjuncts(where) {
 		if len(e.Cols) == 1 && e.Cols[0] == column {
 			about = append(about, e)
+			steps += e.Steps()
 		}
 	}
 	row := make(scalar.Row, column+1)
 	for n := int64(1); n <= most; n++ {
 		row[column] = n
+		work.Step(steps)
 		holds := !slices.ContainsFunc(about, func(e *semantics.Expr) bool {
 			v, refusal := e.Value(row)
 			return refusal == nil && v != true

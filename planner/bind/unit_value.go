@@ -83,7 +83,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		return nil, refusal
 	}
 	table := paired(b.Env.Work, p)
-	if table == nil || table.MaxRowsPerUnit > r.Table.MaxRowsPerUnit {
+	if table == nil || table.MaxRowsPerUnit > r.Table.MaxRowsPerUnit || table.AnyRows && !p.KeepsLeft() {
 		return nil, tooManyRows.At(pos, r.Table.Name, other.Table.Name, derived.MaxRows)
 	}
 	shift := len(r.Table.Columns)

@@ -66,20 +66,33 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 	if refusal != nil || len(solved.Counts) != 1 || len(solved.Grain) > 0 || solved.Rows > 0 {
 		return nil, false
 	}
+	if solved.Empty { // which costs nothing by rows
+		return &derived.Laddered{}, true
+	}
 	l = &derived.Laddered{From: q.Table, Where: predicate.All(solved.Filter, solved.Counts[0])}
 	contribution := v.Optimizer.Context.Settings.Contribution
-	most, unit, fixed := int64(1), big.NewRat(1, 1), contribution.Clamp(q.Table, nil)
+	most, unit, fixed := int64(1), big.NewRat(1, 1), contribution.Most
+	// Of an average's sum and count no one bound is declared.
+	declared := fixed == nil && !contribution.Ladder && q.UnknownError == nil
 	if sums := solved.Summed(); sums != nil && sums[0] != nil {
 		if len(sums[0].Terms) == 0 || sums[0].Values > 0 || contribution.Most != nil && !asItIs(sums[0]) {
 			return nil, false
 		}
-		fixed = contribution.Clamp(q.Table, only(sums[0]))
+		if of := only(c.Sum.Unit, sums[0]); declared && of != nil {
+			fixed = of.MaxTotal
+		}
 		l.Value, l.Signs, unit = sums[0], sums[0].Bound.Low < 0, c.Sum.Unit
 		most = max(-sums[0].Bound.Low, sums[0].Bound.High)
 	}
+	if declared && l.Value == nil {
+		fixed = declaredCount(q.Table)
+	}
 	several := derived.SeveralRows(q.Table)
-	if l.Value == nil && q.Table.MaxRowsPerUnit == 1 && derived.AnyRows(q.Table) { // all rows are read by rows too
-		return l, true
+	if q.Table.MaxRowsPerUnit == 1 && derived.AnyRows(q.Table) { // all rows are read by rows too
+		several = false
+		if l.Value == nil {
+			return l, true
+		}
 	}
 	if fixed != nil {
 		if l.Steps = clampedTo(new(big.Rat).Quo(fixed, unit)); l.Steps == nil {
@@ -103,12 +116,26 @@ func clampedTo(clamp *big.Rat) totals.Ladder {
 	return totals.Ladder{whole.Int64()}
 }
 
-// only is the column of which a sum adds up the values as they are; nil means it adds up others.
-func only(sum *plans.Sum) *policy.Column {
-	if asItIs(sum) && len(sum.Terms) == 1 && sum.Terms[0].Times == 1 && len(sum.Terms[0].Factors) == 1 {
-		return sum.Terms[0].Factors[0].Column
+// declaredCount is what a unit adds at most to a count of a table's rows: max_total_per_unit of the one table below it
+// of which a unit may have several rows; nil means none is declared.
+func declaredCount(t *policy.Table) *big.Rat {
+	several := slices.DeleteFunc(t.Base(), func(b *policy.Table) bool { return b.MaxRowsPerUnit == 1 })
+	if len(several) != 1 {
+		return nil
 	}
-	return nil
+	return several[0].MaxTotal
+}
+
+// only is the column of which a sum adds up the values as they are; nil means it adds up others.
+func only(unit *big.Rat, sum *plans.Sum) *policy.Column {
+	if !asItIs(sum) || len(sum.Terms) != 1 || sum.Terms[0].Times != 1 || len(sum.Terms[0].Factors) != 1 {
+		return nil
+	}
+	f := sum.Terms[0].Factors[0]
+	if unit.Cmp(semantics.Power10(f.Exponent, 1)) != 0 { // a multiple of it
+		return nil
+	}
+	return f.Column
 }
 
 // asItIs reports whether a sum is of a column's values, to which a clamp may be a bound: no squares or products, and

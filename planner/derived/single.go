@@ -75,16 +75,21 @@ func (p *Paired) equated() (lefts, rights []*policy.Column, base []*policy.Table
 // a unit has no more pairs then than rows. Without that one unit's rows could take all the time that a question has:
 // a thousand of them in three tables make 10^9.
 func (p *Paired) fewPairs() bool {
-	lefts, rights, base := p.equated()
-	enforced := func(given []Unique) bool {
-		return len(distinctUniques(slices.Concat(p.Unique, given))) == len(p.Unique)
-	}
+	lefts, _, base := p.equated()
+	given, single := singleIn(p.Left, lefts, base)
+	return p.KeepsLeft() || single && p.enforces(given)
+}
+
+// KeepsLeft reports whether a row of the left side has one partner at most, by what holds of all rows of a unit.
+func (p *Paired) KeepsLeft() bool {
+	_, rights, base := p.equated()
 	given, single := singleIn(p.Right, rights, base)
-	if single && enforced(given) {
-		return true
-	}
-	given, single = singleIn(p.Left, lefts, base)
-	return single && enforced(given)
+	return single && p.enforces(given)
+}
+
+// enforces reports whether the SQL of the pairs takes one row for each of some keys.
+func (p *Paired) enforces(given []Unique) bool {
+	return len(distinctUniques(slices.Concat(p.Unique, given))) == len(p.Unique)
 }
 
 // fullRows bounds the rows that a unit has of a FULL JOIN: pairs, rows of the left side without a partner and rows of

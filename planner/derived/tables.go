@@ -69,7 +69,7 @@ func NewPaired(p *Paired) *policy.Table {
 	rows, relied := p.rows()
 	p.Unique = relied
 	rows, ok := atMost(rows, p.Left, p.Right)
-	if !ok {
+	if !ok || (p.Left.AnyRows || p.Right.AnyRows) && !p.fewPairs() {
 		return nil
 	}
 	t := newDerived(p, rows)

@@ -195,8 +195,15 @@ func (c WindowColumn) shown(rows int64) (*policy.Column, *policy.Domain) {
 	return nil, nil
 }
 
+// slides reports whether a frame begins and ends within its partition. Where a unit may have any number of rows the
+// time for such frames is in proportion to a product of two, and an answer that has no time tells of that unit.
+func (c WindowColumn) slides() bool {
+	framed := c.Kind == WindowAggregate || c.Kind == WindowFirst || c.Kind == WindowLast
+	return framed && c.Frame.Start != FrameFirst && c.Frame.End != FrameLast
+}
+
 // NewWindowed makes the table of a Windowed: the columns and keys of From, then the functions. It is nil where one of
-// them has more values than a domain may have cells.
+// them has more values than a domain may have cells, or takes too long for any number of rows.
 func NewWindowed(w *Windowed) *policy.Table {
 	rows := w.From.MaxRowsPerUnit
 	if w.First > 0 {
@@ -206,7 +213,7 @@ func NewWindowed(w *Windowed) *policy.Table {
 	t.AnyRows = t.AnyRows && (w.First == 0 || w.Last == w.From.MaxRowsPerUnit)
 	for _, f := range w.Columns {
 		c, domain := f.shown(w.From.MaxRowsPerUnit)
-		if domain == nil {
+		if domain == nil || w.From.AnyRows && f.slides() {
 			return nil
 		}
 		if c.Type == policy.NumericType && f.Kind == WindowAggregate && f.Aggregate.Kind == UnitSum {

@@ -292,9 +292,13 @@ func fromTheMost(n *pg.Node, e *emptyGroups, at valueAt) bool {
 // tell notes groups that take part.
 func (w *walk) tell(from []*emptyGroups) {
 	for _, e := range from {
-		by := "HAVING count(*) > " + predicate.Text(max(e.error, 0)) + " after GROUP BY " + e.keys
+		most := predicate.Text(max(e.error, 0))
+		if e.error == farSum {
+			most = "its error"
+		}
+		by := "HAVING count(*) > " + most + " after GROUP BY " + e.keys
 		if e.distinct {
-			by = "GROUP BY " + e.keys + " HAVING count(*) > " + predicate.Text(max(e.error, 0)) + " instead of DISTINCT"
+			by = "GROUP BY " + e.keys + " HAVING count(*) > " + most + " instead of DISTINCT"
 		}
 		switch {
 		case !e.filtered:

@@ -51,24 +51,6 @@ func (c Contribution) ByRows(t *policy.Table) bool {
 	return c.Rows || !derived.AnyRows(t) && !slices.ContainsFunc(t.Base(), (*policy.Table).DeclaresTotal)
 }
 
-// Clamp is what a unit's total is clamped to in a count of a table, or in a sum of a column; nil means that is chosen
-// from what is released.
-func (c Contribution) Clamp(t *policy.Table, of *policy.Column) *big.Rat {
-	if c.Ladder || c.Most != nil {
-		return c.Most
-	}
-	if of != nil {
-		return of.MaxTotal
-	}
-	var most *big.Rat
-	for _, b := range t.Base() {
-		if b.MaxTotal != nil && (most == nil || b.MaxTotal.Cmp(most) > 0) {
-			most = b.MaxTotal
-		}
-	}
-	return most
-}
-
 // String is as SET takes it; nothing is said of what the policy decides.
 func (c Contribution) String() string {
 	switch {
