@@ -298,7 +298,9 @@ func (m measured) groups(t *testing.T, run engine, f fault, proven bool) []priva
 	for _, row := range ofMeasure(t, m.query, run(t, f.sql(text), args)) {
 		g := privacy.Group{Cells: make([]int32, m.query.Grain()), Counts: row[m.query.Grain():]}
 		for i := range g.Cells {
-			g.Cells[i] = int32(row[i])
+			if g.Cells[i] = int32(row[i]); f.name == sound.name && (row[i] < 0 || row[i] >= int64(m.measure.Size(i))) {
+				t.Errorf("%s: cell %d of %d", m.statement, row[i], m.measure.Size(i))
+			}
 		}
 		groups = append(groups, g)
 	}
