@@ -270,7 +270,7 @@ func (a asker) best(finding, asking []*kit.Wire, s statement, share float64) (at
 func canClamp(w *kit.Wire, s statement) bool {
 	w.Ask("SET dp.contribution = 1000")
 	for _, row := range w.Ask("EXPLAIN " + s.sql).Rows {
-		if strings.Contains(row[0], "clamped by dp.contribution") {
+		if strings.Contains(row[0], "clamped to what dp.contribution") {
 			return true
 		}
 	}
