@@ -65,6 +65,13 @@ func variants(t testing.TB, d dialect.Dialect) map[string]*policy.Policy {
 	return maps.Clone(shared.variants[d.PostgreSQLs])
 }
 
+// withBounds are the names of the variants that bound rows, in order: under the others most statements are refused.
+func withBounds(all map[string]*policy.Policy) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
+		return strings.HasSuffix(name, ", any rows")
+	})
+}
+
 // shared is what tests have parsed, planned and rendered already: a dozen of them ask the same hundreds of statements
 // under the same policies.
 var shared = struct {
@@ -295,10 +302,11 @@ func (m measured) groups(t *testing.T, run engine, f fault, proven bool) []priva
 		}
 	}
 	var groups []privacy.Group
+	within := f.name == sound.name && !proven // proofs may be false of the rows
 	for _, row := range ofMeasure(t, m.query, run(t, f.sql(text), args)) {
 		g := privacy.Group{Cells: make([]int32, m.query.Grain()), Counts: row[m.query.Grain():]}
 		for i := range g.Cells {
-			if g.Cells[i] = int32(row[i]); f.name == sound.name && (row[i] < 0 || row[i] >= int64(m.measure.Size(i))) {
+			if g.Cells[i] = int32(row[i]); within && (row[i] < 0 || row[i] >= int64(m.measure.Size(i))) {
 				t.Errorf("%s: cell %d of %d", m.statement, row[i], m.measure.Size(i))
 			}
 		}
