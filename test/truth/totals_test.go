@@ -52,9 +52,9 @@ func (j *judged) byChance(i int, a, b string) bool {
 	}
 	x, err1 := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)
-	part := 1000.
-	if i < len(j.s.outs) && variances.MatchString(j.s.outs[i].sql) { // of few rows
-		part = 100
+	part, least := 1000., .02
+	if i < len(j.s.outs) && variances.MatchString(j.s.outs[i].sql) { // of few rows, and of squares up to 10^6
+		part, least = 100, 5
 	}
-	return err1 == nil && err2 == nil && math.Abs(x-y) <= max(math.Abs(y), j.scale[i])/part+.02
+	return err1 == nil && err2 == nil && math.Abs(x-y) <= max(math.Abs(y), j.scale[i])/part+least
 }
