@@ -435,19 +435,20 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 	if over != "" && g.Where != nil && w.dialect.PlainWindows {
 		filter, of = over, func(n string) string { return "CASE WHEN " + w.predicate(g.Where) + " THEN " + n + " END" }
 	}
+	counted := func(argument string) string { return w.withinDomain(c, w.call("count", argument)+filter) }
 	if g.Kind == derived.UnitCount && filter == over && g.Where != nil {
-		return w.withinDomain(c, w.call("count", of("1"))+filter)
+		return counted(of("1"))
 	}
 	if g.Kind == derived.UnitCount {
-		return w.withinDomain(c, w.call("count", "*")+filter)
+		return counted("*")
 	}
 	if g.Kind == derived.UnitDistinctKeys {
-		return w.withinDomain(c, w.call("count", "DISTINCT "+w.useKey(g.Key))+filter)
+		return counted("DISTINCT " + w.useKey(g.Key))
 	}
 	n := of(w.use(g.Column))
 	switch g.Kind {
 	case derived.UnitDistinct:
-		return w.withinDomain(c, w.call("count", "DISTINCT "+n)+filter)
+		return counted("DISTINCT " + n)
 	case derived.UnitMin:
 		return w.call("min", n) + filter
 	case derived.UnitMax:

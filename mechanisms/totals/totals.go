@@ -104,12 +104,7 @@ func Rounded(units, step int64) float64 { return 2 * float64(units) * float64(st
 
 // Worth is what so many parts of a step are, rounded up, at most MaxTop.
 func Worth(parts, step int64) int64 {
-	high, low := bits.Mul64(uint64(parts), uint64(step))
-	low, carry := bits.Add64(low, Parts-1, 0)
-	if high += carry; high >= MaxTop/(1<<34) {
-		return MaxTop
-	}
-	return int64(high<<34 | low>>30)
+	return int64(min(math.Ceil(float64(parts)*float64(step)/Parts), MaxTop))
 }
 
 // Law is the noise of a cell, in parts: the scale of the Laplace, or the deviation of the Gaussian.

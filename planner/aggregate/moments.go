@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"fmt"
-	"github.com/dpproxy/dpproxy/planner/derived"
 	"math/big"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"

@@ -88,11 +88,8 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 		fixed = declaredCount(q.Table)
 	}
 	several := derived.SeveralRows(q.Table)
-	if q.Table.MaxRowsPerUnit == 1 && derived.AnyRows(q.Table) { // all rows are read by rows too
+	if q.Table.MaxRowsPerUnit == 1 && derived.AnyRows(q.Table) { // its one is made of all rows, by rows too
 		several = false
-		if l.Value == nil {
-			return l, true
-		}
 	}
 	if fixed != nil {
 		if l.Steps = clampedTo(new(big.Rat).Quo(fixed, unit)); l.Steps == nil {

@@ -26,10 +26,11 @@ func TableComment(t *policy.Table) string {
 	}
 	unit := "each row is protected"
 	if t.Dataset != nil && !t.Dataset.Unit.Row {
-		unit = "each " + t.Dataset.Unit.Name + " is protected, with "
-		if unit += "at most " + itoa(t.MaxRowsPerUnit) + " rows"; t.AnyRows {
-			unit = "each " + t.Dataset.Unit.Name + " is protected, with any number of rows"
+		rows := "at most " + itoa(t.MaxRowsPerUnit)
+		if t.AnyRows {
+			rows = "any number of"
 		}
+		unit = "each " + t.Dataset.Unit.Name + " is protected, with " + rows + " rows"
 		if t.MaxGroups > 0 {
 			unit += " (in " + itoa(t.MaxGroups) + " groups, " + itoa(t.MaxPerGroup) + " in each)"
 		}
