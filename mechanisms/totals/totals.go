@@ -148,55 +148,124 @@ type Kept struct {
 	Add   float64 // to the sum of a single row, for what is beyond the last of them
 }
 
-// Keep chooses the clamp that all rows are read with, of cells by row and step, each the sum of so many noisy ones. It
-// depends on nothing but what was released. Of one row it climbs as the rule says. Of several it climbs by the cells of
-// all together, and takes of these steps the one with the least of what is beyond it, in a row's mean, and of the error
-// of its noise.
-func (l Ladder) Keep(cells [][]int64, each int, law Law) Kept {
-	noises := each * len(cells)
-	r, unit := ruleFor(len(l), noises, law.Kind), law.Scale
+// Released are noisy cells of a ladder, by row and step, each the sum of so many that were released.
+type Released struct {
+	Ladder Ladder
+	Cells  [][]int64
+	Each   int
+	Law    Law
+}
+
+// Keep chooses the clamps of a count of rows and of sums over these rows, of which quotients are made: of each, up to
+// which step all rows of the answer are read. It depends on nothing but what was released.
+func Keep(rows Released, sums ...Released) []Kept {
+	climbs := []climb{rows.climb()}
+	for _, c := range sums {
+		climbs = append(climbs, c.climb())
+	}
+	kept := make([]Kept, len(climbs))
+	for k, c := range climbs {
+		kept[k] = c.alone()
+	}
+	if len(sums) > 0 {
+		together(kept, climbs)
+	}
+	return kept
+}
+
+// climb are the steps that show: by the cells of all rows together each is above what the rule asks.
+type climb struct {
+	Released
+	rule  rule
+	steps []read
+}
+
+// read is what is read up to a step, what is beyond it, and the mean size of its noise, of a row in the mean, in parts.
+type read struct{ sum, beyond, noise float64 }
+
+func (c Released) climb() climb {
+	noises, unit, size := c.Each*len(c.Cells), c.Law.Scale, 1.06*c.Law.Scale
+	if c.Law.Kind == noise.Gaussian {
+		size *= math.Sqrt(2 / math.Pi)
+	}
 	if noises > 1 {
-		if unit *= math.Sqrt(float64(noises)); law.Kind == noise.Laplace {
+		if unit *= math.Sqrt(float64(noises)); c.Law.Kind == noise.Laplace {
 			unit *= math.Sqrt2
 		}
 	}
-	together := make([]float64, len(l))
-	for _, row := range cells {
-		for j, c := range row {
-			together[j] += float64(c)
+	r, list, top, sum := ruleFor(len(c.Ladder), noises, c.Law.Kind), make([]read, len(c.Ladder)), 0, 0.
+	for j, step := range c.Ladder {
+		cell, above := 0., r.first
+		for _, row := range c.Cells {
+			cell += float64(row[j])
 		}
-	}
-	top := 0
-	for j, c := range together {
-		above := r.first
 		if top > 0 {
 			above = r.above(float64(j - top))
 		}
-		if c/unit > above {
+		if cell/unit > above {
 			top = j + 1
 		}
+		sum += max(cell, 0) * float64(step) / float64(len(c.Cells))
+		list[j] = read{sum: sum, noise: float64(step) * size}
 	}
-	if top == 0 || len(cells) > 1 {
-		return Kept{Steps: l.least(together, top, len(cells), law)}
+	list = list[:top]
+	for j := range list {
+		list[j].beyond = list[top-1].sum - list[j].sum
 	}
-	if each > 1 { // of both signs: what is beyond on one side is on the other too
-		return Kept{Steps: top}
-	}
-	return Kept{top, r.beyond * float64(l[top-1]) * law.Scale / Parts}
+	return climb{c, r, list}
 }
 
-// least is the step up to top with the least expected error of a row.
-func (l Ladder) least(together []float64, top, rows int, law Law) int {
-	best, beyond, error := top, 0., math.Inf(1)
-	size := 1.06 * law.Scale
-	if law.Kind == noise.Gaussian {
-		size *= math.Sqrt(2 / math.Pi)
+// alone is what is kept of what no quotient is made of: of one row all that shows; of several up to the step with the
+// least of what is beyond it and of the error of its noise.
+func (c climb) alone() Kept {
+	top := len(c.steps)
+	switch {
+	case top == 0 || len(c.Cells) == 1 && c.Each > 1: // of both signs: what is beyond on one side is on the other too
+		return Kept{Steps: top}
+	case len(c.Cells) == 1:
+		return Kept{top, c.rule.beyond * float64(c.Ladder[top-1]) * c.Law.Scale / Parts}
 	}
-	for j := top; j > 0; j-- {
-		if own := beyond/float64(rows) + float64(l[j-1])*size; own < error {
-			best, error = j, own
+	best, least := 0, math.Inf(1)
+	for j, s := range c.steps {
+		if own := s.beyond + s.noise; own < least {
+			best, least = j+1, own
 		}
-		beyond += max(together[j-1], 0) * float64(l[j-1])
 	}
-	return best
+	return Kept{Steps: best}
+}
+
+// A quotient errs by what is beyond a clamp only as far as units that add more have other means: lost is what of it
+// counts. Two clamps are of the same units where the quotient of what they keep leads from one to the other, within
+// apart of a step; each step more costs far, which is more than any error, so that it is taken where there are no others.
+// Constants are of a search over drawn shapes (docs/adr/0230).
+const lost, apart, far = .15, .5, 1e6
+
+// share is the error of what is read up to a step in a quotient, in proportion.
+func (c climb) share(j int) float64 {
+	return c.steps[j].noise/max(c.steps[j].sum, 1) + lost*c.steps[j].beyond/max(c.steps[len(c.steps)-1].sum, 1)
+}
+
+// together chooses clamps of a count, the first, and of sums that are of the same units, with the least error: the sum
+// of readings up to a device with a thousand times what others send, over a number of readings without its, is no
+// average of anything. Where one shows nothing the others are as they are alone.
+func together(kept []Kept, climbs []climb) {
+	rows, least := climbs[0], math.Inf(1)
+	for i, count := range rows.steps {
+		own, steps := rows.share(i), []Kept{{Steps: i + 1}}
+		for _, c := range climbs[1:] {
+			best, error := 0, 0.
+			for j, sum := range c.steps {
+				mean := sum.sum / max(count.sum, 1)
+				off := math.Abs(math.Log(mean*float64(rows.Ladder[i])/float64(c.Ladder[j]))) / math.Log(factor)
+				if e := c.share(j) + far*max(0, off-apart); best == 0 || e < error {
+					best, error = j+1, e
+				}
+			}
+			own, steps = own+error, append(steps, Kept{Steps: best})
+		}
+		if own < least {
+			least = own
+			copy(kept, steps)
+		}
+	}
 }

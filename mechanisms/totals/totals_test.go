@@ -90,7 +90,7 @@ func TestReadings(t *testing.T) {
 						for j, c := range cells {
 							noisy[j] = c + int64(Parts*drawn(law, rnd))
 						}
-						k := l.Keep([][]int64{noisy}, 1, Law{law, Parts})
+						k := Keep(Released{l, [][]int64{noisy}, 1, Law{law, Parts}})[0]
 						value, kept := k.Add, 0.
 						for j := range k.Steps {
 							value += float64(l[j]) * float64(noisy[j]) / Parts
@@ -187,4 +187,61 @@ func bestClamp(x []int64, law noise.Kind, r *rand.Rand) float64 {
 		best = min(best, errors[len(errors)/2])
 	}
 	return best
+}
+
+// TestQuotients: averages of all rows, in shapes in which a few units have most of them. Clamps that are chosen together
+// are of the same units. Seed 11; half of ε 1 each for sum and count; six populations of a shape, 20 draws of each: the
+// median error of a population is 9 % in the median of the worst shape, and 12 % at worst; 10 % and 33 % where clamps
+// are chosen apart.
+func TestQuotients(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 0))
+	rare := func(share, few, many float64) float64 {
+		if rnd.Float64() < share {
+			return many
+		}
+		return few
+	}
+	for _, rows := range []func() float64{
+		func() float64 { return (3 + 7*rnd.Float64()) * rare(.002, 1, 1000) },
+		func() float64 { return rare(.005, rnd.ExpFloat64()*3, 50*math.Pow(60, rnd.Float64())) },
+		func() float64 { return min(4000, math.Pow(1-rnd.Float64(), -1/1.2)) },
+	} {
+		var medians []float64
+		for range 6 {
+			counts, sums, law := To(1<<20), To(1<<40), Law{noise.Laplace, 2 * Parts}
+			n, x, all, total := make([]int64, 10000), make([]int64, 10000), 0., 0.
+			for i := range n {
+				n[i] = int64(math.Ceil(rows()))
+				x[i] = int64(float64(n[i]) * 600 * math.Exp(rnd.NormFloat64()/math.Sqrt(float64(n[i]))))
+				all, total = all+float64(n[i]), total+float64(x[i])
+			}
+			noisy := func(cells []int64) Released {
+				r := Released{Cells: [][]int64{nil}, Each: 1, Law: law}
+				for _, c := range cells {
+					r.Cells[0] = append(r.Cells[0], c+int64(law.Scale*drawn(law.Kind, rnd)))
+				}
+				return r
+			}
+			var errors []float64
+			for range 20 {
+				of, by := noisy(sums.cells(x)), noisy(counts.cells(n))
+				of.Ladder, by.Ladder = sums, counts
+				value := [2]float64{}
+				kept := Keep(by, of)
+				for k, c := range []Released{by, of} {
+					for j := range kept[k].Steps {
+						value[k] += float64(c.Ladder[j]) * float64(c.Cells[0][j])
+					}
+				}
+				errors = append(errors, math.Abs(value[1]/value[0]/(total/all)-1))
+			}
+			slices.Sort(errors)
+			medians = append(medians, errors[10])
+		}
+		slices.Sort(medians)
+		t.Logf("%.1f %% in the median, %.0f %% at worst", 100*medians[3], 100*medians[5])
+		if medians[3] > .1 || medians[5] > .2 {
+			t.Errorf("errors of averages: %.3f", medians)
+		}
+	}
 }

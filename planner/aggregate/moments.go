@@ -82,10 +82,8 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	counter := func(sum *linear.Summand) int {
 		return g.Question.Add(linear.Counter{Where: present, Sum: sum, Values: once})
 	}
-	s := w.Counter(counter(x.Sum()))
-	if name != "sum" && g.Question.UnknownError == nil {
-		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
-	}
+	total := counter(x.Sum())
+	s := w.Counter(total)
 	if name == "sum" {
 		n := ""
 		if x.Grid.Centre != 0 || x.Plus != nil {
@@ -94,6 +92,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		return g.found(w.Sum(x, s, n), typ)
 	}
 	rows := counter(nil)
+	g.Question.Quotient(name, pos, rows, total)
 	n, clear := w.Counter(rows), w.Clear(rows, 0)
 	if name == "avg" && number == "numeric" {
 		total := w.Total(x, s, n)
@@ -114,8 +113,9 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		}
 		g.b.Notes.Add("the squares of " + of + " are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
 	}
-	q := w.Counter(counter(square))
-	over := n
+	squared := counter(square)
+	g.Question.Quotient(name, pos, rows, squared)
+	q, over := w.Counter(squared), n
 	if !strings.HasSuffix(name, "_pop") {
 		clear, over = w.Clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
 	}
@@ -181,18 +181,20 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	if name == "regr_count" {
 		return g.found(n, policy.Int8)
 	}
-	if g.Question.UnknownError == nil {
-		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	sum := func(s *linear.Summand) string {
+		total := g.Question.SumFor(present, s)
+		g.Question.Quotient(name, pos, rows, total)
+		return w.Counter(total)
 	}
-	mean := func(v *linear.Argument) string { return w.Counter(g.Question.SumFor(present, v.Sum())) + "::float8" }
+	mean := func(v *linear.Argument) string { return sum(v.Sum()) + "::float8" }
 	about := func(q, a, b string, exponent int) string {
 		return w.Scaled(fmt.Sprintf("(%s::float8 - %s * %s / %s)", q, a, b, n), exponent)
 	}
 	sy, sx := mean(vy), mean(vx)
-	sxx := "GREATEST(0::float8, " + about(w.Counter(g.Question.SumFor(present, vx.OwnSquare())), sx, sx, 2*vx.Grid.Exponent) + ")"
-	sxy := about(w.Counter(g.Question.SumFor(present, linear.Product2(vy, vx))), sy, sx, vy.Grid.Exponent+vx.Grid.Exponent)
+	sxx := "GREATEST(0::float8, " + about(sum(vx.OwnSquare()), sx, sx, 2*vx.Grid.Exponent) + ")"
+	sxy := about(sum(linear.Product2(vy, vx)), sy, sx, vy.Grid.Exponent+vx.Grid.Exponent)
 	syy := func() string {
-		return "GREATEST(0::float8, " + about(w.Counter(g.Question.SumFor(present, vy.OwnSquare())), sy, sy, 2*vy.Grid.Exponent) + ")"
+		return "GREATEST(0::float8, " + about(sum(vy.OwnSquare()), sy, sy, 2*vy.Grid.Exponent) + ")"
 	}
 	avg := func(v *linear.Argument, s string) string {
 		return w.Scaled(fmt.Sprintf("(%d::float8 + %s / %s)", v.Grid.Centre, s, n), v.Grid.Exponent)

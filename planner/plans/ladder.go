@@ -25,6 +25,27 @@ func (c *CountColumn) Climbs() bool {
 	return false
 }
 
+// Climbs are the runs of totals of a leaf: those whose clamps are chosen together in one list, the count of rows first.
+func (l *Leaf) Climbs() (list [][]*Run) {
+	climbs := func(c *CountColumn, r int) bool { return c.Runs[r].Ladder != nil }
+	for i := range l.Counts {
+		own := &l.Counts[i]
+		for r := range own.Runs {
+			if !climbs(own, r) || own.Rows != nil && climbs(&l.Counts[*own.Rows], r) {
+				continue
+			}
+			runs := []*Run{&own.Runs[r]}
+			for s := range l.Counts {
+				if sum := &l.Counts[s]; sum.Rows != nil && *sum.Rows == i && climbs(sum, r) {
+					runs = append(runs, &sum.Runs[r])
+				}
+			}
+			list = append(list, runs)
+		}
+	}
+	return list
+}
+
 // Climbed is a run of totals as it is read.
 type Climbed struct {
 	totals.Kept
@@ -37,34 +58,51 @@ type Climbed struct {
 // one times this covers what is kept in 95 % of draws (totals.TestReadings).
 var wider = map[mechanisms.NoiseKind]float64{mechanisms.DiscreteLaplace: 4. / 3, mechanisms.DiscreteGaussian: 9. / 8}
 
-// Climb chooses the clamp of a run, of what the cells of its measure sum up to.
-func (p *Plan) Climb(run *Run, sum func(t Term) int64) Climbed {
-	spec := p.Measures[run.Measure].Spec
-	own := spec.Counts().Sums[0].Noise
+// Climb chooses the clamps of a list of Climbs, of what the cells of their measures sum up to.
+func (p *Plan) Climb(runs []*Run, sum func(t Term) int64) []Climbed {
+	released := make([]totals.Released, len(runs))
+	for i, run := range runs {
+		released[i] = p.released(run, sum)
+	}
+	list := make([]Climbed, len(runs))
+	for i, kept := range totals.Keep(released[0], released[1:]...) {
+		list[i] = p.climbed(runs[i], released[i], kept)
+	}
+	return list
+}
+
+// released are the cells of a run, by row and step; those of totals below 0 are added to the others.
+func (p *Plan) released(run *Run, sum func(t Term) int64) totals.Released {
+	own := p.Measures[run.Measure].Spec.Counts().Sums[0].Noise
 	law := totals.Law{Kind: own.Kind, Scale: own.Spread()}
 	if own.Kind == mechanisms.DiscreteGaussian {
 		law.Scale = math.Sqrt(law.Scale)
 	}
-	cells, each := make([][]int64, len(run.Mix)), 1
+	c := totals.Released{Ladder: run.Ladder, Cells: make([][]int64, len(run.Mix)), Each: 1, Law: law}
 	for r, row := range run.Mix {
-		cells[r] = make([]int64, len(run.Ladder))
+		c.Cells[r] = make([]int64, len(run.Ladder))
 		noises := make([]int, len(run.Ladder))
 		for _, t := range row {
 			j := run.stepOf(t)
-			cells[r][j] += sum(t)
+			c.Cells[r][j] += sum(t)
 			noises[j] += mechanisms.CellsIn(t.Spans)
-			each = max(each, noises[j])
+			c.Each = max(c.Each, noises[j])
 		}
 	}
-	c := Climbed{Kept: run.Ladder.Keep(cells, each, law)}
+	return c
+}
+
+// climbed is how a run is read up to the steps that are kept of it.
+func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
+	c := Climbed{Kept: kept}
 	if c.Steps == 0 {
 		return c
 	}
 	c.Clamp = run.Ladder[c.Steps-1]
-	kept := Run{Measure: run.Measure, Mix: make([][]Term, len(run.Mix))}
+	read := Run{Measure: run.Measure, Mix: make([][]Term, len(run.Mix))}
 	above, units := new(big.Int), new(big.Int)
-	for r, row := range cells {
-		kept.Mix[r] = run.Read(r, c)
+	for r, row := range of.Cells {
+		read.Mix[r] = run.Read(r, c)
 		for j, n := range row {
 			if units.Add(units, big.NewInt(n)); j == c.Steps || j == c.Steps+1 {
 				above.Add(above, big.NewInt(n))
@@ -72,7 +110,7 @@ func (p *Plan) Climb(run *Run, sum func(t Term) int64) Climbed {
 		}
 	}
 	units.Quo(units, big.NewInt(totals.Parts))
-	off := float64(p.WidestError(&kept, p.Confidence).HalfWidth) * wider[own.Kind]
+	off := float64(p.WidestError(&read, p.Confidence).HalfWidth) * wider[of.Law.Kind]
 	c.Off = int64(math.Ceil(off + totals.Rounded(max(0, units.Int64()), c.Clamp)))
 	c.Above = max(0, above.Quo(above, big.NewInt(totals.Parts)).Int64())
 	return c

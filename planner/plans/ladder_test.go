@@ -66,7 +66,7 @@ func TestClimbedWidths(t *testing.T) {
 					t.Fatal(err)
 				}
 				at := func(t Term) int64 { return noisy.Value().Observations[t.Spans[0].From] }
-				c := p.Climb(run, at)
+				c := p.Climb([]*Run{run}, at)[0]
 				value, kept := 0., 0.
 				for _, term := range run.Read(0, c) {
 					value += term.Weight() * float64(at(term))

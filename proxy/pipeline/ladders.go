@@ -19,13 +19,10 @@ import (
 // climbedRuns reads the clamps of a leaf's runs of totals.
 func climbedRuns(plan *plans.Plan, leaf *plans.Leaf, readings []reading) map[*plans.Run]plans.Climbed {
 	climbed := map[*plans.Run]plans.Climbed{}
-	for c := range leaf.Counts {
-		for r := range leaf.Counts[c].Runs {
-			if run := &leaf.Counts[c].Runs[r]; run.Ladder != nil {
-				climbed[run] = plan.Climb(run, func(t plans.Term) int64 {
-					return readings[t.Measure].estimate.Sum(t.Counter, t.Spans).Value()
-				})
-			}
+	sum := func(t plans.Term) int64 { return readings[t.Measure].estimate.Sum(t.Counter, t.Spans).Value() }
+	for _, runs := range leaf.Climbs() {
+		for i, c := range plan.Climb(runs, sum) {
+			climbed[runs[i]] = c
 		}
 	}
 	return climbed
