@@ -705,15 +705,21 @@ var Faults = []Fault{
 		"planner.TestGolden", false,
 	},
 	{
+		"clamps of a quotient are of the same units", "mechanisms/totals/totals.go",
+		"	if len(sums) > 0 {\n		together(",
+		"	if len(sums) > 99 {\n		together(",
+		"mechanisms/totals.TestQuotients", false,
+	},
+	{
 		"too few units show nothing", "mechanisms/totals/totals.go",
-		"		if c/unit > above {",
-		"		if c/unit > above || top == 0 {",
+		"		if cell/unit > above {",
+		"		if cell/unit > above || top == 0 {",
 		"test/answers.TestTotals", false,
 	},
 	{
 		"the half-width is of the last step that is read", "planner/plans/ladder.go",
-		"		kept.Mix[r] = run.Read(r, c)\n",
-		"		kept.Mix[r] = run.Read(r, Climbed{Kept: totals.Kept{Steps: c.Steps - 1}})\n",
+		"		read.Mix[r] = run.Read(r, c)\n",
+		"		read.Mix[r] = run.Read(r, Climbed{Kept: totals.Kept{Steps: c.Steps - 1}})\n",
 		"planner/plans.TestClimbedWidths", false,
 	},
 	{

@@ -234,15 +234,27 @@ func (c climb) alone() Kept {
 	return Kept{Steps: best}
 }
 
-// A quotient errs by what is beyond a clamp only as far as units that add more have other means: lost is what of it
-// counts. Two clamps are of the same units where the quotient of what they keep leads from one to the other, within
-// apart of a step; each step more costs far, which is more than any error, so that it is taken where there are no others.
-// Constants are of a search over drawn shapes (docs/adr/0230).
-const lost, apart, far = .15, .5, 1e6
+// A quotient errs by what is beyond both clamps as far as units that add more have other means: lost is what of it
+// counts. What is beyond one of them alone is an error as it is. The clamps of a sum and a count are of the same units
+// where the quotient of what they keep leads from one to the other, within apart of a step. Constants are of a search
+// over drawn shapes (docs/adr/0230).
+const lost, apart = .15, .5
 
-// share is the error of what is read up to a step in a quotient, in proportion.
-func (c climb) share(j int) float64 {
-	return c.steps[j].noise/max(c.steps[j].sum, 1) + lost*c.steps[j].beyond/max(c.steps[len(c.steps)-1].sum, 1)
+// share is the error of what is read up to a step in a quotient, in proportion, where the other clamp is so many steps
+// above it: the noise, what is beyond, and what is between the clamps, or may be there and not show.
+func (c climb) share(j int, above float64) float64 {
+	own, top := c.steps[j], len(c.steps)-1
+	between := 0.
+	for q := 1; above > apart && j+q < len(c.Ladder); q++ {
+		part := min(1, above-apart)
+		if j+q <= top {
+			between += part * (c.steps[j+q].sum - c.steps[j+q-1].sum)
+		} else {
+			between += part * c.rule.above(float64(j+q-top-1)) * c.steps[top].noise * ratio(c.Ladder[j+q], c.Ladder[top])
+		}
+		above--
+	}
+	return (own.noise+between)/max(own.sum, 1) + lost*own.beyond/max(c.steps[top].sum, 1)
 }
 
 // together chooses clamps of a count, the first, and of sums that are of the same units, with the least error: the sum
@@ -251,21 +263,23 @@ func (c climb) share(j int) float64 {
 func together(kept []Kept, climbs []climb) {
 	rows, least := climbs[0], math.Inf(1)
 	for i, count := range rows.steps {
-		own, steps := rows.share(i), []Kept{{Steps: i + 1}}
+		own, steps := 0., []Kept{{Steps: i + 1}}
 		for _, c := range climbs[1:] {
 			best, error := 0, 0.
 			for j, sum := range c.steps {
-				mean := sum.sum / max(count.sum, 1)
-				off := math.Abs(math.Log(mean*float64(rows.Ladder[i])/float64(c.Ladder[j]))) / math.Log(factor)
-				if e := c.share(j) + far*max(0, off-apart); best == 0 || e < error {
+				mean := max(sum.sum, 1) / max(count.sum, 1)
+				above := math.Log(mean*ratio(rows.Ladder[i], c.Ladder[j])) / math.Log(factor)
+				if e := c.share(j, above) + rows.share(i, -above); best == 0 || e < error {
 					best, error = j+1, e
 				}
 			}
 			own, steps = own+error, append(steps, Kept{Steps: best})
 		}
-		if own < least {
+		if own > 0 && own < least { // 0: no sum shows anything
 			least = own
 			copy(kept, steps)
 		}
 	}
 }
+
+func ratio(a, b int64) float64 { return float64(a) / float64(b) }
