@@ -711,6 +711,12 @@ var Faults = []Fault{
 		"mechanisms/totals.TestQuotients", false,
 	},
 	{
+		"dp.coverage bounds what is above a clamp", "mechanisms/totals/totals.go",
+		"j < min(k.Shown+2, len(c.Ladder))",
+		"j < min(k.Shown, len(c.Ladder))",
+		"mechanisms/totals.TestReadings", false,
+	},
+	{
 		"too few units show nothing", "mechanisms/totals/totals.go",
 		"		if cell/unit > above {",
 		"		if cell/unit > above || top == 0 {",

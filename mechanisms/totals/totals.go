@@ -146,6 +146,18 @@ func ruleFor(steps, noises int, kind noise.Kind) rule {
 type Kept struct {
 	Steps int     // 0: so few units show that nothing is read
 	Add   float64 // to the sum of a single row, for what is beyond the last of them
+	Shown int     // of which the cells show units
+	Least float64 // so many parts a cell must hold for that, where none below it shows any
+}
+
+// Unseen bounds what a row holds in the steps above those that are read, as far as to two steps beyond those that show:
+// its cells, and three noises of each more. Units that add more than the last of these are in no bound.
+func (c Released) Unseen(row int, k Kept) (parts float64, upTo int64) {
+	for j := k.Steps; j < min(k.Shown+2, len(c.Ladder)); j++ {
+		parts += (max(float64(c.Cells[row][j]), 0) + 2*c.Law.Scale) * float64(c.Ladder[j])
+		upTo = c.Ladder[j]
+	}
+	return parts, upTo
 }
 
 // Released are noisy cells of a ladder, by row and step, each the sum of so many that were released.
@@ -170,6 +182,9 @@ func Keep(rows Released, sums ...Released) []Kept {
 	if len(sums) > 0 {
 		together(kept, climbs)
 	}
+	for k, c := range climbs {
+		kept[k].Shown, kept[k].Least = len(c.steps), c.least
+	}
 	return kept
 }
 
@@ -177,6 +192,7 @@ func Keep(rows Released, sums ...Released) []Kept {
 type climb struct {
 	Released
 	rule  rule
+	least float64 // parts that the first of them is above
 	steps []read
 }
 
@@ -212,7 +228,7 @@ func (c Released) climb() climb {
 	for j := range list {
 		list[j].beyond = list[top-1].sum - list[j].sum
 	}
-	return climb{c, r, list}
+	return climb{c, r, r.first * unit, list}
 }
 
 // alone is what is kept of what no quotient is made of: of one row all that shows; of several up to the step with the
@@ -223,7 +239,7 @@ func (c climb) alone() Kept {
 	case top == 0 || len(c.Cells) == 1 && c.Each > 1: // of both signs: what is beyond on one side is on the other too
 		return Kept{Steps: top}
 	case len(c.Cells) == 1:
-		return Kept{top, c.rule.beyond * float64(c.Ladder[top-1]) * c.Law.Scale / Parts}
+		return Kept{Steps: top, Add: c.rule.beyond * float64(c.Ladder[top-1]) * c.Law.Scale / Parts}
 	}
 	best, least := 0, math.Inf(1)
 	for j, s := range c.steps {

@@ -71,11 +71,12 @@ func noteTotals(l *derived.Laddered, notes *semantics.Notes) {
 			notes.Add(boundNote(t, false))
 		}
 	}
-	clamped := "what a " + unit + " adds in all is clamped"
 	if len(l.Steps) == 1 {
-		clamped += " to what dp.contribution or max_total_per_unit says"
+		notes.Add("what a " + unit + " adds in all is clamped to what dp.contribution or max_total_per_unit says: " +
+			"± does not cover what is above")
+		return
 	}
-	notes.Add(clamped + ": ± does not cover what is above")
+	notes.Add("what a " + unit + " adds in all is clamped: ± covers what is above by SET dp.coverage = 'all' alone")
 }
 
 // noteRowsOfUnits notes how many rows of each unit are counted.

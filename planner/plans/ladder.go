@@ -52,6 +52,7 @@ type Climbed struct {
 	Clamp int64 // of the last step that is read
 	Off   int64 // the half-width of what is read, the choice of the clamp included, at the plan's confidence
 	Above int64 // about so many units add more than that, a noisy number
+	UpTo  int64 // where coverage is of all: Off bounds what units have up to a total of that; 0 means the clamp
 }
 
 // wider is how much wider the noise of what is read is where the last step was chosen for it: the exact law of a fixed
@@ -111,7 +112,15 @@ func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
 	}
 	units.Quo(units, big.NewInt(totals.Parts))
 	off := float64(p.WidestError(&read, p.Confidence).HalfWidth) * wider[of.Law.Kind]
-	c.Off = int64(math.Ceil(off + totals.Rounded(max(0, units.Int64()), c.Clamp)))
+	if p.CoversAll {
+		most := 0.
+		for r := range of.Cells {
+			own, upTo := of.Unseen(r, kept)
+			most, c.UpTo = max(most, own), upTo
+		}
+		off += most / totals.Parts
+	}
+	c.Off = int64(math.Ceil(min(off, totals.MaxTop) + totals.Rounded(max(0, units.Int64()), c.Clamp)))
 	c.Above = max(0, above.Quo(above, big.NewInt(totals.Parts)).Int64())
 	return c
 }

@@ -44,6 +44,7 @@ type Plan struct {
 	Priced       string          // of a dataset of either accountant: why Cost is in this unit; empty means there was nothing to choose
 	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
 	Confidence   mechanisms.Confidence
+	CoversAll    bool
 	Alternatives []Alternative // what was weighed, where the context asks for it
 	Asked        *atomic.Bool  // whether an expression has asked for the time
 	ErrorColumns bool          // SET dp.error_columns = on

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -69,8 +71,7 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 	for _, c := range climbed {
 		if c.Steps == 0 && !told {
 			told = true
-			units := plan.Dataset.Unit.Name + "s"
-			out[0].Message += "; NULL: too few " + units + " show at this ε in what some values are made of"
+			out[0].Message += "; in what some values are made of, " + fewText(plan, c)
 		}
 	}
 	return out
@@ -80,7 +81,7 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 // about so many have any.
 func climbedText(plan *plans.Plan, list []plans.Climbing, climbed map[*plans.Run]plans.Climbed) string {
 	units, off := plan.Dataset.Unit.Name+"s", new(big.Rat)
-	clamps, above := []string{}, int64(0)
+	clamps, above, upTo := []string{}, int64(0), new(big.Rat)
 	for _, c := range list {
 		most := int64(0)
 		for i := range c.Of.Runs {
@@ -90,9 +91,12 @@ func climbedText(plan *plans.Plan, list []plans.Climbing, climbed map[*plans.Run
 			}
 			own := climbed[run]
 			if own.Steps == 0 {
-				return "NULL: too few " + units + " show at this ε to say what they come to; more ε may show them"
+				return fewText(plan, own)
 			}
 			most, above = max(most, own.Off), max(above, own.Above)
+			if end := new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(own.UpTo)); end.Cmp(upTo) > 0 {
+				upTo = end
+			}
 			clamp := figure(new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(own.Clamp)))
 			if !slices.Contains(clamps, clamp) {
 				clamps = append(clamps, clamp)
@@ -100,7 +104,25 @@ func climbedText(plan *plans.Plan, list []plans.Climbing, climbed map[*plans.Run
 		}
 		off.Add(off, new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(most)))
 	}
+	if upTo.Sign() > 0 {
+		return fmt.Sprintf("±%s a value at %s of all that %s add up to, but for those who add more than %s, if any do",
+			figure(off), percent(plan.Confidence), units, figure(upTo))
+	}
 	text := fmt.Sprintf("±%s a value at %s of what %s add up to %s each", figure(off), percent(plan.Confidence), units,
 		strings.Join(clamps, " and "))
 	return text + fmt.Sprintf(", which about %d exceed", above)
+}
+
+// fewText says why a sum of totals is NULL: how many units of about the same total show at this cost, and at which
+// multiple of it ten do.
+func fewText(plan *plans.Plan, c plans.Climbed) string {
+	times, units := c.Least/totals.Parts/10, plan.Dataset.Unit.Name+"s"
+	text := fmt.Sprintf("NULL: too few %s show: at this cost it takes about %.0f with a like total", units, math.Ceil(10*times))
+	if plan.Dataset.Accountant != privacy.Pure {
+		times *= times
+	}
+	if times <= 1 {
+		return text
+	}
+	return text + fmt.Sprintf(", and ten at %.0f times it", math.Ceil(times))
 }

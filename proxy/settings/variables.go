@@ -70,6 +70,9 @@ var dpVariables = []variable{
 		about: "What bounds a unit in counts and sums: the policy's rows, its total by a clamp that is chosen from " +
 			"what is released (ladder), or its total clamped to a number; policy: rows where it bounds them, else " +
 			"the total."},
+	{name: "dp.coverage", kind: choice, standard: "kept", choices: []string{"kept", "all"}, reported: true,
+		about: "What the stated error of a clamped total covers: what is below the clamp, or what is above it too, as " +
+			"far as that can be."},
 	{name: "dp.alarms", kind: whole, standard: "0", high: maxAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Buys and reads releases before counts that are more exact: the policy's, and for ranges one of her own."},
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
@@ -277,7 +280,7 @@ func Unknown(name string, readable ...string) *pgerror.Failure {
 		return f.WithHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
 	}
 	return f.WithHint("There are dp.epsilon, dp.delta, dp.max_error, dp.max_cost, dp.confidence, dp.error_columns, " +
-		"dp.contribution, dp.alarms, dp.release, dp.offgrid, dp.probes and dp.dialect.")
+		"dp.contribution, dp.coverage, dp.alarms, dp.release, dp.offgrid, dp.probes and dp.dialect.")
 }
 
 // Shows reports whether SHOW of a name is answered, or refused, here: all but the dp.* names that are no variables.
