@@ -33,13 +33,16 @@ import (
 // units' shares follow from their own rows alone. Proof. All rows of a unit have one u, none NULL (known, in source.go;
 // derived.CanLadder), and s, m, y are functions of rows with that u: GROUP BY and PARTITION BY compare it by one
 // equality. With one group q is Parts; else Σ q = Σ ⌊s·Parts/m⌋ ≤ Parts, as m = Σ s, or 1 where all are 0 (shareOf). Of
-// a group's two shares one is q − r and one r, with 0 ≤ r ≤ q (totals.Shares, which this is): together q. Both are of
-// the interval i and the side b that the group has: so sum(q) − sum(r) is the sum of q − r over the units there, and
-// sum(r) that of r. What the cell below the first step has is left out. So a sum of shares, in whatever cells a
-// placement puts them, moves by at most Parts in L1 between neighbours under add-remove, hence in L2, and by two such
-// moves under replace-one: what one row from 0 to Parts moves (mechanisms, moves). A row of this table is of many
-// units: nothing may ask which of them there are, or bound them one by one (checkLaddered, and sum, which adds them up
-// as they are). ∎
+// a group's two shares one is q − r and one r, with 0 ≤ r ≤ q (totals.Shares, which this is): together q, and their
+// squares no more than q². Both are of the interval i and the side b that the group has: so sum(q) − sum(r) is the sum
+// of q − r over the units there, and sum(r) that of r. What the cell below the first step has is left out. So a sum of
+// shares, in whatever cells a placement puts them, moves by at most Parts in L1 between neighbours under add-remove,
+// hence in L2, and by two such moves under replace-one: what one row from 0 to Parts moves (mechanisms, moves). Where
+// noise is by L2 (Root) m is no less than the root of Σ s² (totals.Norm of the largest s and of their sum, functions of
+// the unit's rows): then Σ q² ≤ Parts² · Σ s²/m² ≤ Parts², and no two shares of a unit are in one observation (apart),
+// so that a sum of them moves by at most Parts in L2, and by √2 · Parts under replace-one, as none is below 0. A row of
+// this table is of many units: nothing may ask which of them there are, or bound them one by one (checkLaddered, and
+// sum, which adds them up as they are). ∎
 //
 // Nothing can fail: sums are of the type that no number of rows overflows, sizes are cut before they are int8, what is
 // multiplied as int8 is below 2^33 and 2^30, and every divisor is a constant above 0, or at least 1. Limit: of a unit
@@ -130,11 +133,34 @@ func (w *writer) sizes(l *derived.Laddered) string {
 		return from
 	}
 	names := strings.Join(namesOf("t.n", len(l.Keys)), ", ") + ", t.b"
-	m := w.summed("t.s", 0) + " OVER (PARTITION BY t.u)"
+	over, largest := " OVER (PARTITION BY t.u)", ""
+	if l.Root {
+		largest = ", t.u, " + cut(w.call("max", "t.s")+over, w.whole(totals.Wide)) + " AS x"
+	}
+	m := w.summed("t.s", 0) + over
 	kind = "wide"
-	items = []string{names, "t.s", "t.k", m + " AS m", cut(m, w.whole(1<<62)) + " AS h"}
-	from = "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + from + " AS t)"
+	within := func(m string) { // for each row what is a unit's
+		items := []string{names, "t.s", "t.k", m + " AS m", cut(m, w.whole(1<<62)) + " AS h" + largest}
+		from = "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + from + " AS t)"
+	}
+	if within(m); l.Root {
+		largest = ""
+		within(w.call("max", "CASE WHEN "+w.operate("t.h", "<", w.whole(totals.Wide))+" THEN "+
+			w.cast(w.norm("t.x", "t.h"), "wide")+" ELSE t.m END") + over)
+	}
 	return "(SELECT " + names + ", LEAST(t.h, " + top + ") AS y, " + w.shareOf() + " AS q\n  FROM " + from + " AS t)"
+}
+
+// norm is totals.Norm of sums below totals.Wide.
+func (w *writer) norm(largest, sum string) string {
+	var terms []string
+	for h := range totals.Halvings + 1 {
+		power := int64(1) << h
+		half := w.operate(w.operate(sum, "+", w.whole(power-1)), "/", w.whole(power))
+		both := w.operate(w.operate(w.operate(largest, "*", w.whole(power)), "+", half), "+", w.whole(1))
+		terms = append(terms, w.operate(both, "/", w.whole(2)))
+	}
+	return "LEAST(" + strings.Join(terms, ", ") + ")"
 }
 
 // shareOf is ⌊s·Parts/m⌋, an int8, of s from 0 to m, and of m as 1 where it is 0. h is m, and k is s, where these are
@@ -174,6 +200,9 @@ func checkLaddered(m *plans.Measure) bool {
 		return true
 	}
 	share := m.Table.Columns[len(m.Table.Columns)-1]
+	if l := m.Table.Derived.(*derived.Laddered); l.Root && !apart(m, l) {
+		return false
+	}
 	if len(m.Sums) != 1 || m.Sums[0] == nil || m.Open != nil || m.Window != nil || m.Contribution().Rows != 1 {
 		return false
 	}
@@ -191,4 +220,44 @@ func asksOf(p predicate.Pred, c *policy.Column) bool {
 	}
 	columns, _ := predicate.Columns(rest, nil)
 	return slices.Contains(columns, c)
+}
+
+// apart reports whether no two shares of a unit are added up in one observation, and noise is by the squares of what
+// moves: each combination of keys' classes and of steps is placed in a cell of its own, and cells are observed as they
+// are. Classes are what rows are grouped by, each shown by its first cell (unitKey).
+func apart(m *plans.Measure, l *derived.Laddered) bool {
+	own := m.Spec.Counts()
+	if m.Place == nil || own.Strategy.Kind != mechanisms.Identity || len(own.Sums) != 1 ||
+		own.Sums[0].Noise.Kind != mechanisms.DiscreteGaussian || len(m.Grain) != len(l.Keys)+1 {
+		return false
+	}
+	shown, combinations := make([][]int32, len(m.Grain)), 1
+	for i, c := range m.Grain {
+		classes := derived.Singles(c.Domain.Size())
+		if at := slices.Index(m.Table.Columns, c); at < len(l.Keys) {
+			classes = l.Keys[at].First
+		}
+		from := 0
+		for _, r := range classes {
+			if int(r.Class) == from {
+				shown[i] = append(shown[i], int32(m.Piece(i, from)))
+			}
+			from += r.Length
+		}
+		if combinations *= len(shown[i]); combinations > 2*m.Spec.Cells || from != c.Domain.Size() {
+			return false
+		}
+	}
+	taken, cells := make([]bool, m.Spec.Cells), make([]int32, len(m.Grain))
+	for n := range combinations {
+		for i, pieces := range shown {
+			cells[i], n = pieces[n%len(pieces)], n/len(pieces)
+		}
+		if at := m.Place(cells, 0); at >= len(taken) || at >= 0 && taken[at] {
+			return false
+		} else if at >= 0 {
+			taken[at] = true
+		}
+	}
+	return true
 }

@@ -66,14 +66,29 @@ func TestLadderedShares(t *testing.T) {
 		f, _ := semantics.FactorOf(table.Column("gain"), false, 1<<41)
 		sum := &plans.Sum{Terms: plans.One([]plans.Factor{f})}
 		sum.Bound, _ = plans.BoundOfTerms(sum.Terms)
-		for _, keys := range [][]derived.UnitKey{nil, {{Column: table.Column("kind")}}} {
+		kind := derived.UnitKey{Column: table.Column("kind")}
+		classed := derived.UnitKey{Column: kind.Column, First: derived.Singles(kind.Column.Domain.Size())}
+		for _, keys := range [][]derived.UnitKey{nil, {kind}, {classed}} {
 			l := &derived.Laddered{From: table, Keys: keys, Value: sum, Steps: totals.To(1 << 42), Signs: true}
+			l.Root = len(keys) > 0 && keys[0].First != nil
 			of := derived.NewLaddered(l)
 			share := of.Columns[len(keys)+1]
 			own := &plans.Sum{Bound: mechanisms.Bound{High: totals.Parts},
 				Terms: plans.One([]plans.Factor{{Column: share, High: totals.Parts}})}
 			m := &plans.Measure{Table: of, Grain: of.Columns[:len(keys)+1], Counters: []predicate.Pred{nil},
-				Sums: []*plans.Sum{own}, Rows: 1}
+				Sums: []*plans.Sum{own}, Rows: 1, Place: func(cells []int32, _ int) int {
+					at := 0
+					for i, cell := range cells {
+						at = at*of.Columns[i].Domain.Size() + int(cell)
+					}
+					return at
+				}}
+			m.Spec = mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Sums: []mechanisms.Sum{{
+				Bound: own.Bound, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteGaussian, Num: 1, Den: 1}}},
+				Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}}}
+			for _, c := range m.Grain {
+				m.Spec.Cells *= c.Domain.Size()
+			}
 			q, err := rewrite.Render(m, d)
 			if err != nil {
 				t.Fatal(err)
@@ -92,11 +107,11 @@ func TestLadderedShares(t *testing.T) {
 				if keys == nil {
 					vector = []int64{vector[0] + vector[1] + vector[2]}
 				}
-				addShares(l.Steps, vector, want)
+				addShares(l, vector, want)
 			}
 			for cell, n := range want {
 				if n != got[cell] {
-					t.Errorf("%s, %d keys: cell %v has %d, not %d", d, len(keys), cell, got[cell], n)
+					t.Errorf("%s, %d keys, root %t: cell %v has %d, not %d", d, len(keys), l.Root, cell, got[cell], n)
 				}
 			}
 		}
@@ -104,10 +119,14 @@ func TestLadderedShares(t *testing.T) {
 }
 
 // addShares adds the shares of a unit with these totals of its groups to cells by group and step.
-func addShares(l totals.Ladder, vector []int64, cells map[[2]int64]int64) {
-	all := new(big.Int)
+func addShares(of *derived.Laddered, vector []int64, cells map[[2]int64]int64) {
+	all, largest, l := new(big.Int), int64(0), of.Steps
 	for _, x := range vector {
 		all.Add(all, big.NewInt(max(x, -x)))
+		largest = max(largest, x, -x)
+	}
+	if of.Root {
+		all.SetInt64(totals.Norm(largest, all.Int64()))
 	}
 	for g, x := range vector {
 		parts := new(big.Int).Mul(big.NewInt(max(x, -x)), big.NewInt(totals.Parts))

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -70,6 +71,51 @@ func TestLadderedAsksNothingElse(t *testing.T) {
 	}
 }
 
+// TestSquaredSharesAreApart: where the squares of a unit's shares add up to its parts, no two of them are added up in
+// one observation, whatever places groups in cells, and noise is by squares.
+func TestSquaredSharesAreApart(t *testing.T) {
+	p := variants(t, dialect.PostgreSQL)["add-remove, squares, totals"]
+	m := measures(t, p, dialect.PostgreSQL, []string{`SELECT paid, kind, sum(secs) FROM calls GROUP BY 1, 2`},
+		privacy.MicroEpsilon(100_000))[0].measure
+	if l, is := m.Table.Derived.(*derived.Laddered); !is || !l.Root {
+		t.Fatal("no shares whose squares add up")
+	}
+	spec := func(change func(*mechanisms.Counts)) func(*plans.Measure) {
+		return func(m *plans.Measure) {
+			own := m.Spec.Counts()
+			own.Sums = slices.Clone(own.Sums)
+			change(&own)
+			m.Spec.Kind = &own
+		}
+	}
+	for name, change := range map[string]func(*plans.Measure){
+		"": func(*plans.Measure) {},
+		"two steps in one cell": func(m *plans.Measure) {
+			place := m.Place
+			m.Place = func(cells []int32, counter int) int { return max(0, place(cells, counter)-1) }
+		},
+		"a key is left out": func(m *plans.Measure) { m.Grain = m.Grain[1:] },
+		"pieces": func(m *plans.Measure) {
+			m.Cuts = [][]int{{0}, nil, nil}
+		},
+		"no classes": func(m *plans.Measure) {
+			l := *m.Table.Derived.(*derived.Laddered)
+			l.Keys = []derived.UnitKey{{Column: l.Keys[0].Column}, l.Keys[1]}
+			m.Table.Derived = &l
+		},
+		"Laplace":      spec(func(c *mechanisms.Counts) { c.Sums[0].Noise.Kind = mechanisms.DiscreteLaplace }),
+		"another sums": spec(func(c *mechanisms.Counts) { c.Strategy.Kind = mechanisms.Marginals }),
+	} {
+		other, whole := *m, m.Table.Derived
+		change(&other)
+		_, err := rewrite.Render(&other, dialect.PostgreSQL)
+		m.Table.Derived = whole
+		if refused := err != nil && strings.Contains(err.Error(), "ladder"); refused != (name != "") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // TestAuditTotals: what a unit's rows move of counts and sums of totals, whatever they are, is at most what the plan
 // claims, on both engines and under both relations of neighbours; some pairs of databases attain it. Rows that name
 // nobody are no unit together.
@@ -77,9 +123,10 @@ func TestAuditTotals(t *testing.T) {
 	t.Parallel()
 	const seed = 230
 	t.Logf("seed %d", seed)
-	statements := []string{moreStatements[0], moreStatements[1], sumStatements[1], joinStatements[0], joinStatements[4]}
+	statements := []string{moreStatements[0], moreStatements[1], sumStatements[1], joinStatements[0], joinStatements[4],
+		`SELECT secs, count(*) FROM calls GROUP BY 1`, `SELECT cost, ward, sum(minutes) FROM visits GROUP BY 1, 2`}
 	names := []string{"add-remove, totals", "replace-one, totals", "add-remove, no units, totals",
-		"add-remove, unique, totals"}
+		"add-remove, unique, totals", "add-remove, squares, totals", "replace-one, squares, totals"}
 	for _, name := range []string{"DuckDB", "PostgreSQL"} {
 		db := opened(t, name, names...)
 		found := db.compare(t, rand.New(rand.NewPCG(seed, 1)), stattest.Length(32, 400), statements, sound, names)

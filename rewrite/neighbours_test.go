@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
@@ -109,7 +110,10 @@ func variantTexts() map[string]string {
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
-	return map[string]string{"add-remove, any rows": neighbourPolicy,
+	squares := strings.NewReplacer("accountant: pure", "accountant: zcdp", "cap: {epsilon: 20}", "cap: {epsilon: 20, delta: 1e-6}",
+		"alice: {epsilon: 3}", "alice: {epsilon: 3, delta: 1e-7}")
+	return map[string]string{"add-remove, squares, totals": squares.Replace(neighbourPolicy),
+		"replace-one, squares, totals": squares.Replace(replaceOne.Replace(neighbourPolicy)), "add-remove, any rows": neighbourPolicy,
 		"add-remove, by rows, any rows": neighbourPolicy,
 		"replace-one, any rows":         replaceOne.Replace(neighbourPolicy), "add-remove, totals": neighbourPolicy,
 		"replace-one, totals": replaceOne.Replace(neighbourPolicy),
@@ -334,6 +338,9 @@ func (m measured) shares(one, other []int64, f fault) (l1, l2 float64) {
 			d := big.NewInt(max(one[i]-other[i], other[i]-one[i]))
 			distance.Add(distance, d)
 			squares.Add(squares, d.Mul(d, d))
+		}
+		if l, is := m.measure.Table.Derived.(*derived.Laddered); is && l.Root { // noise is by the squares alone
+			distance.SetInt64(0)
 		}
 		l1 = max(l1, float(distance)*float64(f.claimed)/float64(spec.Sensitivity(contribution).L1))
 		l2 = max(l2, float(squares)*float64(f.claimed*f.claimed)/float(spec.L2Squared(contribution)))

@@ -15,7 +15,8 @@
 // are: n. For J ≤ i both count as τ_J. τ_0 = 0, and its cell is worth nothing and is not released. ∎
 //
 // Sensitivity: shares are whole numbers of Parts (Shares), so that a unit moves the cells of a release by at most Parts
-// in L1, and no more in L2: what one row of a sum from 0 to Parts moves.
+// in L1, and no more in L2: what one row of a sum from 0 to Parts moves. Where noise is by L2 alone, shares of several
+// groups are of the root of the sum of their squares (Norm), which is less than their sum: Parts² bounds their squares.
 //
 // Sources. Clamps and sums from the same cells: Dong, Luo, Fang and Yi, Instance-optimal clipping for summation
 // problems in the shuffle model (CCS 2024), whose cells hold whole units. Linear shares, and reading the clamp
@@ -96,6 +97,30 @@ func (l Ladder) Shares(n, parts int64) (below int, at, above int64) {
 	}
 	above = (parts*((n-i.From)>>i.Shift) + i.Wide/2) / i.Wide
 	return below, parts - above, above
+}
+
+// Halvings is how often Norm halves, and Wide up to where it does: beyond, the sum is the norm.
+const (
+	Halvings = 6
+	Wide     = 1 << 48
+)
+
+// Norm bounds the root of the sum of squares of whole numbers from 0 on, by the largest of them and by their sum. It is
+// the root where there is one number; of k equal ones it is at most 1.07 times as much, up to 2^12 of them.
+//
+// Claim: Σ s² ≤ Norm². Proof. Σ s² is at most the largest times the sum, which is the square of the geometric mean of
+// 2^h times the one and 2^−h times the other; the arithmetic mean is no less, nor is what Norm rounds up. And Σ s² is
+// at most the square of the sum. ∎ No number on the way is beyond 2^48 · 2^6.
+func Norm(largest, sum int64) int64 {
+	if sum >= Wide {
+		return sum
+	}
+	least := sum
+	for h := range Halvings + 1 {
+		power := int64(1) << h
+		least = min(least, (largest*power+(sum+power-1)/power+1)/2)
+	}
+	return least
 }
 
 // Rounded bounds how far the rounding of shares moves a sum of so many units up to a step: by a part of each, of one

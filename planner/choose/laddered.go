@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -154,6 +155,7 @@ func (v *LeafPlanner) ofLadder(
 		return nil, refusal
 	}
 	l.Keys = byColumn
+	l.Root = v.Optimizer.Context.Accountant() == privacy.ZCDP && len(l.Keys) > 0 && v.classed(l.Keys)
 	sub.Table = derived.NewLaddered(&l)
 	step, share := len(l.Keys), sub.Table.Columns[len(l.Keys)+1]
 	sub.Keys = append(sub.Keys, semantics.ColumnExpr(step, policy.Int8, -1, -1))
@@ -170,3 +172,22 @@ func (v *LeafPlanner) ofLadder(
 
 // StepOf is the number of the step that a cell is of.
 func (a *Request) StepOf(cell int) int { return int(a.KeyValue(len(a.set), cell).(int64)) }
+
+// mostClasses is up to how many cells a key has a class of each, for shares whose squares add up to a unit's parts.
+const mostClasses = 1 << 10
+
+// classed gives each key its classes, where each cell is one, and reports whether all have some.
+func (v *LeafPlanner) classed(keys []derived.UnitKey) bool {
+	for i, k := range keys {
+		if k.First != nil {
+			continue
+		}
+		size := k.Column.Domain.Size()
+		if len(k.Column.Product) > 0 || size > mostClasses {
+			return false
+		}
+		v.Binder.Env.Work.Take(size, 8)
+		keys[i].First = derived.Singles(size)
+	}
+	return true
+}

@@ -286,6 +286,15 @@ type ClassRun struct {
 	Class  int32
 }
 
+// Singles are so many classes of one each.
+func Singles(n int) []ClassRun {
+	list := make([]ClassRun, n)
+	for i := range list {
+		list[i] = ClassRun{Length: 1, Class: int32(i)}
+	}
+	return list
+}
+
 // IsIdentity reports whether each is a class of its own, in order.
 func IsIdentity(class []int32) bool {
 	for i, c := range class {

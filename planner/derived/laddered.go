@@ -19,8 +19,9 @@ import (
 //
 // Its rows are of all of a unit's rows, however many: no bound of rows is asked of From, or of what From is made of.
 // Neighbours and claim: the shares of a unit are not below 0 and come to at most totals.Parts, so that a sum of them is
-// moved as by one row of up to totals.Parts (MaxRowsPerUnit is 1). Nothing but that one sum may be asked of the table,
-// which rewrite checks. Proof: at laddered in package rewrite, which writes the shares.
+// moved as by one row of up to totals.Parts (MaxRowsPerUnit is 1); with Root that is so of their squares, hence in L2.
+// Nothing but that one sum may be asked of the table, which rewrite checks. Proof: at laddered in package rewrite, which
+// writes the shares.
 type Laddered struct {
 	From  *policy.Table
 	Where predicate.Pred // on From's columns: the rows that are added up
@@ -28,6 +29,7 @@ type Laddered struct {
 	Value RowValue       // what is added up of a row; nil means rows are counted
 	Steps totals.Ladder
 	Signs bool // a total may be below 0: the cells of these come behind the others
+	Root  bool // a unit's squared shares come to totals.Parts², and not its shares (totals.Norm); all keys have First
 }
 
 // RowValue is a whole number of each row, by what it means.
@@ -48,6 +50,9 @@ func (l *Laddered) Meaning(f policy.Fingerprints) []byte {
 	}
 	if l.Signs {
 		b = append(b, 's')
+	}
+	if l.Root {
+		b = append(b, 'r')
 	}
 	return b
 }

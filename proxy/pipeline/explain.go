@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -216,6 +217,9 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 		of = " of the weighted sums"
 	}
 	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", spec.Sensitivity(contribution).L1, root(spec.L2Squared(contribution)), of, contribution.Neighbors, boundText(contribution))
+	if l, is := m.Table.Derived.(*derived.Laddered); is && l.Root { // shares of a unit come to more in L1
+		e.Sensitivity = fmt.Sprintf("L2 %s (%s)", root(spec.L2Squared(contribution)), contribution.Neighbors)
+	}
 	if mechanisms.Is[*mechanisms.Choice](m.Spec) && m.Spec.Spread() > 0 {
 		e.Sensitivity = fmt.Sprintf("one %s moves one candidate's score by at most %d more than another's (%s, at most %s)", m.Table.Dataset.Unit.Name, m.Spec.Spread(), contribution.Neighbors, boundText(contribution))
 	}
