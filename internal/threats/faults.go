@@ -711,6 +711,18 @@ var Faults = []Fault{
 		"mechanisms/totals.TestQuotients", false,
 	},
 	{
+		"the root of squares is no less than it is", "rewrite/laddered.go",
+		"w.operate(both, \"/\", w.whole(2))",
+		"w.operate(both, \"/\", w.whole(3))",
+		"rewrite.TestAuditTotals", false,
+	},
+	{
+		"shares whose squares add up are observed apart", "rewrite/laddered.go",
+		"at >= len(taken) || at >= 0 && taken[at]",
+		"at >= len(taken)",
+		"rewrite.TestSquaredSharesAreApart", false,
+	},
+	{
 		"dp.coverage bounds what is above a clamp", "mechanisms/totals/totals.go",
 		"j < min(k.Shown+2, len(c.Ladder))",
 		"j < min(k.Shown, len(c.Ladder))",

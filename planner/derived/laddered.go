@@ -20,8 +20,8 @@ import (
 // Its rows are of all of a unit's rows, however many: no bound of rows is asked of From, or of what From is made of.
 // Neighbours and claim: the shares of a unit are not below 0 and come to at most totals.Parts, so that a sum of them is
 // moved as by one row of up to totals.Parts (MaxRowsPerUnit is 1); with Root that is so of their squares, hence in L2.
-// Nothing but that one sum may be asked of the table, which rewrite checks. Proof: at laddered in package rewrite, which
-// writes the shares.
+// Nothing but that one sum may be asked of the table, which rewrite checks. Proof: at laddered in package rewrite,
+// which writes the shares.
 type Laddered struct {
 	From  *policy.Table
 	Where predicate.Pred // on From's columns: the rows that are added up

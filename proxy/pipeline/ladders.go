@@ -117,7 +117,8 @@ func climbedText(plan *plans.Plan, list []plans.Climbing, climbed map[*plans.Run
 // multiple of it ten do.
 func fewText(plan *plans.Plan, c plans.Climbed) string {
 	times, units := c.Least/totals.Parts/10, plan.Dataset.Unit.Name+"s"
-	text := fmt.Sprintf("NULL: too few %s show: at this cost it takes about %.0f with a like total", units, math.Ceil(10*times))
+	text := fmt.Sprintf("NULL: too few %s show: at this cost it takes about %.0f with a like total", units,
+		math.Ceil(10*times))
 	if plan.Dataset.Accountant != privacy.Pure {
 		times *= times
 	}
