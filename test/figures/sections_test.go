@@ -34,6 +34,7 @@ var sections = []section{
 	{"spark", true, []string{tests + "^TestBenchSpark$ ./test/spark -spark-rows 1000000,10000000"}},
 	{"growth", true, []string{tests + "^TestGrowth$ ./test/scaling -growth"}},
 	{"shop", true, []string{tests + "^TestBenchShop$ ./test/snapshots"}},
+	{"totals", true, []string{tests + "^TestBenchTotals$ ./rewrite"}},
 	{"constructs", true, []string{tests + "^TestBenchConstructs$ ./rewrite"}},
 	{"proven", true, []string{tests + "^TestBenchProven$ ./rewrite"}},
 	{"bounds", true, []string{tests + "^TestBenchBounds$ ./rewrite"}},
