@@ -146,13 +146,13 @@ func (w *writer) sizes(l *derived.Laddered) string {
 	if within(m); l.Root {
 		largest = ""
 		within(w.call("max", "CASE WHEN "+w.operate("t.h", "<", w.whole(totals.Wide))+" THEN "+
-			w.cast(w.norm("t.x", "t.h"), "wide")+" ELSE t.m END") + over)
+			w.cast(norm(w, "t.x", "t.h"), "wide")+" ELSE t.m END") + over)
 	}
 	return "(SELECT " + names + ", LEAST(t.h, " + top + ") AS y, " + w.shareOf() + " AS q\n  FROM " + from + " AS t)"
 }
 
 // norm is totals.Norm of sums below totals.Wide.
-func (w *writer) norm(largest, sum string) string {
+func norm(w *writer, largest, sum string) string {
 	var terms []string
 	for h := range totals.Halvings + 1 {
 		power := int64(1) << h
@@ -248,14 +248,21 @@ func apart(m *plans.Measure, l *derived.Laddered) bool {
 			return false
 		}
 	}
-	taken, cells := make([]bool, m.Spec.Cells), make([]int32, len(m.Grain))
+	return placedApart(m, shown, combinations)
+}
+
+// placedApart reports whether each of so many combinations of pieces is placed in a cell of its own, or in none.
+func placedApart(m *plans.Measure, shown [][]int32, combinations int) bool {
+	taken, cells := make([]bool, m.Spec.Cells), make([]int32, len(shown))
 	for n := range combinations {
 		for i, pieces := range shown {
 			cells[i], n = pieces[n%len(pieces)], n/len(pieces)
 		}
-		if at := m.Place(cells, 0); at >= len(taken) || at >= 0 && taken[at] {
+		at := m.Place(cells, 0)
+		if at >= len(taken) || at >= 0 && taken[at] {
 			return false
-		} else if at >= 0 {
+		}
+		if at >= 0 {
 			taken[at] = true
 		}
 	}

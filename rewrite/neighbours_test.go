@@ -110,10 +110,11 @@ func variantTexts() map[string]string {
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
-	squares := strings.NewReplacer("accountant: pure", "accountant: zcdp", "cap: {epsilon: 20}", "cap: {epsilon: 20, delta: 1e-6}",
-		"alice: {epsilon: 3}", "alice: {epsilon: 3, delta: 1e-7}")
+	squares := strings.NewReplacer("accountant: pure", "accountant: zcdp", "cap: {epsilon: 20}",
+		"cap: {epsilon: 20, delta: 1e-6}", "alice: {epsilon: 3}", "alice: {epsilon: 3, delta: 1e-7}")
 	return map[string]string{"add-remove, squares, totals": squares.Replace(neighbourPolicy),
-		"replace-one, squares, totals": squares.Replace(replaceOne.Replace(neighbourPolicy)), "add-remove, any rows": neighbourPolicy,
+		"replace-one, squares, totals": squares.Replace(replaceOne.Replace(neighbourPolicy)),
+		"add-remove, any rows": neighbourPolicy,
 		"add-remove, by rows, any rows": neighbourPolicy,
 		"replace-one, any rows":         replaceOne.Replace(neighbourPolicy), "add-remove, totals": neighbourPolicy,
 		"replace-one, totals": replaceOne.Replace(neighbourPolicy),

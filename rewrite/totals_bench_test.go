@@ -64,8 +64,8 @@ var duckTotals = []string{
 	"SET threads = 2",
 	"CREATE TABLE people AS SELECT g AS person, 'c' || g % 12 AS city FROM range(1, 1000001) r(g)",
 	"SELECT setseed(0.5)",
-	`CREATE TABLE orders AS SELECT p AS person, 'k' || floor(random() ** 2 * 8)::int AS kind, (random() * 5)::int AS channel,
-		least(100000, (10 * random() ** (-0.6))::numeric(12,2)) AS amount
+	`CREATE TABLE orders AS SELECT p AS person, 'k' || floor(random() ** 2 * 8)::int AS kind,
+		(random() * 5)::int AS channel, least(100000, (10 * random() ** (-0.6))::numeric(12,2)) AS amount
 		FROM (SELECT p, unnest(range(least(1000, ceil(1.9 * random() ** (-0.62))::int)))
 			FROM range(1, 1000001) r(p)) s ORDER BY random()`,
 }
@@ -94,8 +94,8 @@ func TestBenchTotals(t *testing.T) {
 			t.Fatal(rows.Err())
 		}
 	}
-	for _, with := range [][]string{{"work_mem 4MB", "SET work_mem = '4MB'"}, {"work_mem 64MB", "SET work_mem = '64MB'"},
-		{"an index on the unit", "CREATE INDEX ON orders (person)", "VACUUM ANALYZE orders"}} {
+	for _, with := range [][]string{{"work_mem 4MB", "SET work_mem = '4MB'"},
+		{"work_mem 64MB", "SET work_mem = '64MB'"}, {"an index on the unit", "CREATE INDEX ON orders (person)", "VACUUM ANALYZE orders"}} {
 		for _, setting := range with[1:] {
 			postgres(setting)
 		}
@@ -131,7 +131,8 @@ func benchTotals(t *testing.T, engine string, d dialect.Dialect, ask func(text s
 			`SELECT kind, channel, count(*) FROM orders GROUP BY person, kind, channel`},
 		{`SELECT sum(amount) FROM orders`, `SELECT sum(amount) FROM orders GROUP BY person`},
 		{`SELECT p.city, sum(o.amount) FROM orders o JOIN people p ON p.person = o.person GROUP BY p.city`,
-			`SELECT p.city, sum(o.amount) FROM orders o JOIN people p ON p.person = o.person GROUP BY o.person, p.city`},
+			`SELECT p.city, sum(o.amount) FROM orders o JOIN people p ON p.person = o.person
+				GROUP BY o.person, p.city`},
 	} {
 		q := laddered(t, c[0], d)
 		var times [3][]float64

@@ -114,7 +114,7 @@ Every flag can also be set by the environment: --policy by DPPROXY_POLICY, and s
 	}
 	root.PersistentFlags().String("log-level", "info", "debug, info, warn or error")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitCode{2, err} })
-	root.AddCommand(demoCommand(), serveCommand(), checkCommand(), initCommand(), userCommand(), priceCommand(), prepareCommand(), releaseCommand(), boundsCommand(), budgetCommand(), ledgerCommand(), queryCommand(), loginCommand(), schemaCommand(), versionCommand(), manualCommand())
+	root.AddCommand(demoCommand(), serveCommand(), checkCommand(), initCommand(), userCommand(), priceCommand(), prepareCommand(), releaseCommand(), boundsCommand(), budgetCommand(), ledgerCommand(), queryCommand(), mcpCommand(), loginCommand(), schemaCommand(), versionCommand(), manualCommand())
 	strictUsage(root)
 	return root
 }

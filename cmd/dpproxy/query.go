@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,17 +28,10 @@ DPPROXY_TOKEN by the token that dpproxy login has fetched. Notices go to standar
 }
 
 func query(ctx context.Context, url, text string, out, notices io.Writer) error {
-	config, err := pgconn.ParseConfig(url)
-	if err != nil {
+	if _, err := pgconn.ParseConfig(url); err != nil {
 		return exitCode{2, err}
 	}
-	if token, ok := os.LookupEnv(tokenVariable); ok { // of a user who logs in by her provider
-		config.OAuthTokenProvider = func(context.Context) (string, error) { return token, nil }
-	}
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		printMessage(notices, (*pgconn.PgError)(n))
-	}
-	conn, err := pgconn.ConnectConfig(ctx, config)
+	conn, err := connector(url)(ctx, nil, func(n *pgconn.Notice) { printMessage(notices, (*pgconn.PgError)(n)) })
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) { // what the proxy said, rather than what was tried before: a TLS connection
 		printMessage(notices, refused)

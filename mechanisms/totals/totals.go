@@ -291,7 +291,8 @@ func (c climb) share(j int, above float64) float64 {
 		if j+q <= top {
 			between += part * (c.steps[j+q].sum - c.steps[j+q-1].sum)
 		} else {
-			between += part * c.rule.above(float64(j+q-top-1)) * c.steps[top].noise * ratio(c.Ladder[j+q], c.Ladder[top])
+			unseen := c.rule.above(float64(j+q-top-1)) * c.steps[top].noise
+			between += part * unseen * ratio(c.Ladder[j+q], c.Ladder[top])
 		}
 		above--
 	}

@@ -23,7 +23,7 @@ type Settings struct {
 	Delta        privacy.Delta   // dp.delta: the most δ that a statement may use to find keys; 0 means a part of the budget's
 	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0 means off
 	Confidence   mechanisms.Confidence
-	CoversAll    bool // dp.coverage is all: errors of totals bound what is above their clamps too, as far as that can be
+	CoversAll    bool // dp.coverage is all: errors of totals bound what is above their clamps too, as far as can be
 	ErrorColumns bool
 	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0 means counts are compared
 	Release      bool // dp.release: releases go before counts that are more exact, hers too

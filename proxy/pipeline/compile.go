@@ -261,7 +261,8 @@ func appendStatement(b []byte, s *Session, asked string, stmt *parse.Statement, 
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.MaxError))
 	text(set.Contribution.String())
 	b = binary.AppendVarint(binary.AppendVarint(b, int64(set.Alarms)), set.Delta.Atto())
-	b = append(b, flag(set.ErrorColumns), flag(set.CoversAll), flag(set.Release), byte(set.Probes), byte(set.OffGrid), flag(stmt.HandedOn))
+	b = append(b, flag(set.CoversAll))
+	b = append(b, flag(set.ErrorColumns), flag(set.Release), byte(set.Probes), byte(set.OffGrid), flag(stmt.HandedOn))
 	if set.Zone != nil {
 		text(set.Zone.String())
 		_, east := time.Unix(0, 0).In(set.Zone).Zone() // '+05:30' names two: as an interval, and in POSIX's sign

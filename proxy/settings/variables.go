@@ -71,8 +71,8 @@ var dpVariables = []variable{
 			"what is released (ladder), or its total clamped to a number; policy: rows where it bounds them, else " +
 			"the total."},
 	{name: "dp.coverage", kind: choice, standard: "kept", choices: []string{"kept", "all"}, reported: true,
-		about: "What the stated error of a clamped total covers: what is below the clamp, or what is above it too, as " +
-			"far as that can be."},
+		about: "What the stated error of a clamped total covers: what is below the clamp, or what is above it too, " +
+			"as far as that can be."},
 	{name: "dp.alarms", kind: whole, standard: "0", high: maxAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Buys and reads releases before counts that are more exact: the policy's, and for ranges one of her own."},
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},

@@ -125,9 +125,9 @@ func BesideValues(notice string) string { return lostInNoise.ReplaceAllString(no
 var lostInNoise = regexp.MustCompile(`; mostly noise: .[0-9.]+ on values near [0-9.]+( \((?:[^()]|\([^()]*\))*\))?` +
 	`|; \d+ % of .*? is where .*? is NULL, which [^?]*\?` +
 	`|; \w+ .[0-9.]+ a value at [0-9.]+ % of what \w+ add up to [0-9. and]+ each, which about \d+ exceed` +
-	`|; \w+ .[0-9.]+ a value at [0-9.]+ % of all that \w+ add up to, but for those who add more than [0-9.]+, if any do` +
-	`|; (\w+|in what some values are made of,) NULL: too few \w+ show: at this cost it takes about \d+ with a like total` +
-	`(, and ten at \d+ times it)?`)
+	`|; \w+ .[0-9.]+ a value at [0-9.]+ % of all that \w+ add up to, but for those who add more than [0-9.]+, ` +
+	`if any do|; (\w+|in what some values are made of,) NULL: too few \w+ show: at this cost it takes about \d+ ` +
+	`with a like total(, and ten at \d+ times it)?`)
 
 // The number of a statement begins with its session's, which is random.
 var requests = regexp.MustCompile(`Request [0-9a-f]{16}-\d+`)

@@ -1,0 +1,189 @@
+package clients
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dpproxy/dpproxy/assistant"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// assistantOf starts dpproxy mcp as an assistant's program would, and returns a client's session with it.
+func assistantOf(t *testing.T, p *kit.Program, user string, args ...string) *mcp.ClientSession {
+	t.Helper()
+	program, err := kit.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, append([]string{"mcp", "--url", p.URL(user, "lab")}, args...)...)
+	transport := &mcp.CommandTransport{Command: command}
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// use calls a tool and reads what it answers; whole is all of it, as text.
+func use[T any](t *testing.T, s *mcp.ClientSession, tool string, arguments map[string]any) (out T, whole string) {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		t.Fatalf("%s %v: %v", tool, arguments, err)
+	}
+	raw, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Content {
+		whole += c.(*mcp.TextContent).Text
+	}
+	if r.IsError {
+		return out, "error: " + whole
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatalf("%s: %v\n%s", tool, err, raw)
+	}
+	return out, whole
+}
+
+// TestAssistant: an assistant's program, by the protocol's own client: every tool; what is refused says why and has
+// cost nothing; each answer's cost is the account's; a session's limit holds for questions side by side; nothing is
+// bought without a bound.
+func TestAssistant(t *testing.T) {
+	kit.Beside(t)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "100"}, 0)
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
+	s := assistantOf(t, p, "alice", "--max-cost", "0.5")
+	tools, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+		if tool.InputSchema == nil || tool.OutputSchema == nil || tool.Annotations == nil {
+			t.Errorf("%s has no schema, or does not say whether it is read only", tool.Name)
+		}
+	}
+	if want := []string{"ask", "describe", "history", "price", "release"}; !slices.Equal(names, want) {
+		t.Errorf("tools %v, not %v", names, want)
+	}
+
+	d, _ := use[assistant.Described](t, s, "describe", nil)
+	if len(d.Tables) != 1 || d.Tables[0].Name != "people" || !d.Tables[0].Private || len(d.Tables[0].Columns) != 6 ||
+		!strings.HasPrefix(d.Tables[0].Columns[0].About, "0 to 119; ") || len(d.Releases) != 2 ||
+		d.Budget[0]["remaining"] != "10" || d.Limit != "0.5" {
+		t.Errorf("described as %+v", d)
+	}
+
+	const grouped = "SELECT city, count(*), avg(income) FROM people GROUP BY city ORDER BY city"
+	priced, _ := use[assistant.Priced](t, s, "price", map[string]any{"sql": grouped})
+	if !priced.Answered || priced.Cost != "0.1" || len(priced.Columns) != 3 ||
+		!strings.HasPrefix(priced.Columns[1].Error, "±") {
+		t.Errorf("priced as %+v", priced)
+	}
+	if w.Spent() != "0" {
+		t.Errorf("describing and pricing cost %s", w.Spent())
+	}
+
+	a, _ := use[assistant.Answered](t, s, "ask", map[string]any{"sql": grouped, "max_cost": "0.1"})
+	if a.Refusal != nil || a.Cost != "0.1" || a.Remaining != "9.9" || a.Limit != "0.4" || len(a.Caveats) == 0 ||
+		!slices.Equal(a.Columns, []string{"city", "count", "avg"}) || len(a.Rows) < 4 {
+		t.Errorf("answered %+v", a)
+	}
+	off := regexp.MustCompile(`^-?\d+(\.\d+)? ± \d+(\.\d+)?$`)
+	for _, row := range a.Rows {
+		if row[0].Low != "" || row[1].Low == "" || row[1].High == "" || !off.MatchString(row[1].Shown) {
+			t.Errorf("a row is %+v", row)
+		}
+	}
+	again, _ := use[assistant.Answered](t, s, "ask", map[string]any{"sql": grouped, "max_cost": "0"})
+	if again.Cost != "0" || *again.Rows[0][1].Value != *a.Rows[0][1].Value {
+		t.Errorf("asked again: %+v", again)
+	}
+
+	for sql, state := range map[string]string{
+		"SELECT * FROM people": "42501", "SELECT count(*) FROM nothing": "42P01", "SELECT 1; SELECT 2": "42601",
+		"SELECT count(*) FROM people WHERE age > 40": "53400", "": "",
+	} {
+		before := w.Spent()
+		r, whole := use[assistant.Answered](t, s, "ask", map[string]any{"sql": sql, "max_cost": "0.01"})
+		if state != "" && (r.Refusal == nil || r.Refusal.SQLState != state || r.Cost != "0") {
+			t.Errorf("%q: %s", sql, whole)
+		}
+		if w.Spent() != before {
+			t.Errorf("%q cost something", sql)
+		}
+	}
+	for _, bound := range []any{"", "much", "-1", "1e9", "1/3", nil, "0x10"} {
+		arguments := map[string]any{"sql": "SELECT count(*) FROM people WHERE hiv"}
+		if bound != nil {
+			arguments["max_cost"] = bound
+		}
+		if _, whole := use[assistant.Answered](t, s, "ask", arguments); !strings.HasPrefix(whole, "error: ") {
+			t.Errorf("max_cost %v: %s", bound, whole)
+		}
+	}
+
+	var together sync.WaitGroup // ten at once: four of them are within what is left to the session
+	for i := range 10 {
+		together.Go(func() {
+			question := map[string]any{
+				"sql": fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", 20+i), "max_cost": "0.1"}
+			_, _ = s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: question})
+		})
+	}
+	together.Wait()
+	if w.Spent() != "0.5" {
+		t.Errorf("a session with a limit of 0.5 has spent %s", w.Spent())
+	}
+	if r, whole := use[assistant.Answered](t, s, "ask", map[string]any{
+		"sql": "SELECT count(*) FROM people WHERE age > 70", "max_cost": "0.1"}); r.Refusal == nil || r.Limit != "0" ||
+		!strings.HasPrefix(r.Refusal.Hint, "This session may spend no more than 0.") {
+		t.Errorf("beyond the session's limit: %s", whole)
+	}
+
+	other := assistantOf(t, p, "alice")
+	r, whole := use[assistant.Answered](t, other, "release", map[string]any{
+		"sql": "SELECT count(*) FROM people WHERE age BETWEEN 30 AND 40", "max_cost": "0.5", "epsilon": "0.5"})
+	if r.Cost != "0.5" {
+		t.Errorf("released: %s", whole)
+	}
+	if free, whole := use[assistant.Answered](t, other, "release", map[string]any{
+		"sql": "SELECT count(*) FROM people WHERE age < 25", "max_cost": "0"}); free.Refusal != nil || free.Cost != "0" {
+		t.Errorf("of a release that is held: %s", whole)
+	}
+	h, _ := use[assistant.Happened](t, other, "history", map[string]any{"most": 3})
+	bought := func(r assistant.Row) bool { return r["name"] == "people_age" }
+	if len(h.Charges) != 3 || !slices.ContainsFunc(h.Releases, bought) {
+		t.Errorf("history is %+v", h)
+	}
+}
+
+// TestAssistantLogsIn: a name that is not proved has no tool's answer but why.
+func TestAssistantLogsIn(t *testing.T) {
+	kit.Beside(t)
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "100"}, 0))
+	s := assistantOf(t, p, "nobody")
+	for _, tool := range []string{"describe", "history"} {
+		r, whole := use[struct{ Refusal *assistant.Refusal }](t, s, tool, nil)
+		if r.Refusal == nil || r.Refusal.SQLState != "28P01" {
+			t.Errorf("%s: %s", tool, whole)
+		}
+	}
+	r, whole := use[assistant.Answered](t, s, "ask", map[string]any{"sql": "SELECT 1", "max_cost": "1"})
+	if r.Refusal == nil || r.Refusal.SQLState != "28P01" {
+		t.Errorf("ask: %s", whole)
+	}
+}
