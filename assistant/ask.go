@@ -55,7 +55,7 @@ func (a *Assistant) release(
 // maxRows is how many rows an answer shows.
 const maxRows = 500
 
-// errNoBound is what a question without a bound of its cost is told.
+// errNoBound is the error of a question without a bound of its cost.
 var errNoBound = errors.New("max_cost is the most that the question may cost, a decimal number such as 0.1; " +
 	"price says what it costs")
 

@@ -43,8 +43,8 @@ func (a *Assistant) Server() *mcp.Server {
 	tool := func(name string, hints *mcp.ToolAnnotations, about string) *mcp.Tool {
 		return &mcp.Tool{Name: name, Annotations: hints, Description: about}
 	}
-	mcp.AddTool(s, tool("describe", free, "Lists the tables and columns that may be asked about, with their values, the "+
-		"releases of the policy, and what is left of the budget. Costs nothing."), a.describe)
+	mcp.AddTool(s, tool("describe", free, "Lists the tables and columns that may be asked about, with their values, "+
+		"the releases of the policy, and what is left of the budget. Costs nothing."), a.describe)
 	mcp.AddTool(s, tool("price", free, "Says what a SELECT would cost and how far its answers would be off, and which "+
 		"other ways there are, or why it is refused. Costs nothing: use it first."), a.price)
 	mcp.AddTool(s, tool("ask", paid, "Answers a SELECT with noisy numbers, each with its interval, and charges the "+

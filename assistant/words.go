@@ -6,7 +6,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// howToAsk is what an assistant is told before it asks.
+// howToAsk is for an assistant to read before it asks.
 const howToAsk = `This database answers with noisy numbers about groups of people, and never shows a person's row.
 Each new question is charged to a budget that does not come back; what was paid for is free when it is asked again,
 and so is what can be made of it. So:

@@ -113,8 +113,8 @@ func variantTexts() map[string]string {
 	squares := strings.NewReplacer("accountant: pure", "accountant: zcdp", "cap: {epsilon: 20}",
 		"cap: {epsilon: 20, delta: 1e-6}", "alice: {epsilon: 3}", "alice: {epsilon: 3, delta: 1e-7}")
 	return map[string]string{"add-remove, squares, totals": squares.Replace(neighbourPolicy),
-		"replace-one, squares, totals": squares.Replace(replaceOne.Replace(neighbourPolicy)),
-		"add-remove, any rows": neighbourPolicy,
+		"replace-one, squares, totals":  squares.Replace(replaceOne.Replace(neighbourPolicy)),
+		"add-remove, any rows":          neighbourPolicy,
 		"add-remove, by rows, any rows": neighbourPolicy,
 		"replace-one, any rows":         replaceOne.Replace(neighbourPolicy), "add-remove, totals": neighbourPolicy,
 		"replace-one, totals": replaceOne.Replace(neighbourPolicy),

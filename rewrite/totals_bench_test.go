@@ -95,7 +95,8 @@ func TestBenchTotals(t *testing.T) {
 		}
 	}
 	for _, with := range [][]string{{"work_mem 4MB", "SET work_mem = '4MB'"},
-		{"work_mem 64MB", "SET work_mem = '64MB'"}, {"an index on the unit", "CREATE INDEX ON orders (person)", "VACUUM ANALYZE orders"}} {
+		{"work_mem 64MB", "SET work_mem = '64MB'"},
+		{"an index on the unit", "CREATE INDEX ON orders (person)", "VACUUM ANALYZE orders"}} {
 		for _, setting := range with[1:] {
 			postgres(setting)
 		}

@@ -204,8 +204,8 @@ func bestClamp(x []int64, law noise.Kind, r *rand.Rand) float64 {
 
 // TestQuotients: averages of all rows, in shapes in which a few units have most of them. Clamps that are chosen
 // together are of the same units. Seed 11; half of ε 1 each for sum and count; six populations of a shape, 20 draws of
-// each: the median error of a population is 9 % in the median of the worst shape, and 13 % at worst; 10 % and 33 % where
-// clamps are chosen apart.
+// each: the median error of a population is 9 % in the median of the worst shape, and 13 % at worst; 10 % and 33 %
+// where clamps are chosen apart.
 func TestQuotients(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 0))
 	rare := func(share, few, many float64) float64 {
