@@ -132,7 +132,7 @@ func clientScripts() []script {
 		script{"Ruby's pg", []string{"ruby", "ruby_client.rb"}, []string{"ruby", "-rpg", "-e", "1"}},
 		script{"RPostgreSQL", []string{"Rscript", "r_client.R"}, []string{"Rscript", "-e", "library(RPostgreSQL)"}})
 	if clientsDir != "" {
-		dbt := filepath.Join(clientsDir, "dbt", "bin", "python")
+		dbt, mcp := filepath.Join(clientsDir, "dbt", "bin", "python"), filepath.Join(clientsDir, "mcp", "bin", "python")
 		duckdb := filepath.Join(clientsDir, "duckdb", "bin", "python")
 		spark := filepath.Join(clientsDir, "spark", "bin", "python")
 		pgadmin := filepath.Join(clientsDir, "pgadmin", "bin", "python")
@@ -144,6 +144,7 @@ func clientScripts() []script {
 				[]string{"sh", "-c", "javac --version && ls " + filepath.Join(clientsDir, "java") + "/hibernate-core-*"}},
 			script{"DuckDB's postgres scanner", []string{duckdb, "duckdb_client.py"}, []string{duckdb, "-c", "import duckdb, duckdb_extension_postgres_scanner"}},
 			script{"Spark's JDBC", []string{spark, "spark_client.py"}, []string{"sh", "-c", `java --version && "$0" -c "import pyspark" && test -r "$CLIENTS_PGJDBC"`, spark}},
+			script{"mcp of PyPI", []string{mcp, "mcp_client.py"}, []string{mcp, "-c", "import mcp.client.stdio"}},
 			script{"dbt", []string{dbt, "dbt_client.py"}, []string{dbt, "-c", "import dbt.adapters.postgres"}},
 			script{"tokio-postgres", []string{filepath.Join(clientsDir, "rust_client"), "tokio"}, []string{"test", "-x", filepath.Join(clientsDir, "rust_client")}},
 			script{"sqlx", []string{filepath.Join(clientsDir, "rust_client"), "sqlx"}, []string{"test", "-x", filepath.Join(clientsDir, "rust_client")}},
@@ -176,7 +177,11 @@ func TestClients(t *testing.T) {
 	var table []string
 	for _, side := range sides {
 		p, env := clientsProxy(t, side == "postgres")
-		env = append(env, "CLIENTS_SIDE="+side, "CLIENTS_PGJDBC="+jdbcJar)
+		program, err := kit.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, "CLIENTS_SIDE="+side, "CLIENTS_PGJDBC="+jdbcJar, "DPPROXY_PROGRAM="+program)
 		for _, mode := range []string{"verify-full", "disable"} {
 			if t.Run(side+"/pgx "+mode, func(t *testing.T) { pgxModes(t, env, mode) }) && mode == "disable" {
 				table = append(table, fmt.Sprintf("| %s | pgx | of go.mod | yes | yes | yes | yes | yes | – |", side))
