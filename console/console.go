@@ -52,12 +52,13 @@ type Config struct {
 // Console serves the pages.
 type Console struct {
 	Config
-	sessions *sessions
-	forms    [sha256.Size]byte // key of the tokens of forms that nobody has logged in for
-	checking sync.Mutex        // one proposed policy is read at a time
-	name     string            // of the cookie
-	secure   bool              // pages go through TLS
-	anyHost  bool
+	sessions   *sessions
+	assistants *assistants
+	forms      [sha256.Size]byte // key of the tokens of forms that nobody has logged in for
+	checking   sync.Mutex        // one proposed policy is read at a time
+	name       string            // of the cookie
+	secure     bool              // pages go through TLS
+	anyHost    bool
 }
 
 const (
@@ -122,6 +123,7 @@ func newConsole(base context.Context, c Config, at net.Addr) *Console {
 		console.name = "__Host-" + console.name
 	}
 	console.anyHost = !login.LocalName(at.String())
+	console.assistants = console.newAssistants()
 	return console
 }
 
@@ -203,6 +205,9 @@ func (c *Console) handler() http.Handler {
 	mux.HandleFunc("POST /data/{dataset}/ask", c.post(formBytes, (*request).ask))
 	mux.HandleFunc("POST /data/{dataset}/buy", c.post(formBytes, (*request).buy))
 	mux.HandleFunc("GET /data/{dataset}/balance", c.get((*request).balance))
+	for _, method := range []string{"GET", "POST", "DELETE"} {
+		mux.HandleFunc(method+" /mcp/{dataset}", c.assist)
+	}
 	c.ownersPages(mux)
 	mux.HandleFunc("GET /", c.get(func(r *request) { r.fail(http.StatusNotFound, "There is no such page.") }))
 	return c.guarded(mux)
@@ -240,7 +245,7 @@ func (c *Console) guarded(next http.Handler) http.Handler {
 			refuse(out, http.StatusForbidden, "this form was sent by another site")
 			return
 		}
-		if !strings.Contains(" GET HEAD POST ", " "+r.Method+" ") {
+		if !strings.Contains(" GET HEAD POST DELETE ", " "+r.Method+" ") {
 			refuse(out, http.StatusMethodNotAllowed, "method not allowed")
 			return
 		}

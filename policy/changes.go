@@ -303,6 +303,7 @@ func serverChanges(c *changes, old, now *Policy) {
 	}{
 		{restarts, "listen", a.Server.Listen, b.Server.Listen}, {restarts, "admin", a.Server.Admin, b.Server.Admin},
 		{restarts, "console", a.Server.Console, b.Server.Console},
+		{limits, "server.mcp", a.Server.MCP, b.Server.MCP},
 		{restarts, "tls", a.Server.TLS, b.Server.TLS}, {restarts, "spans", a.Server.Spans, b.Server.Spans},
 		{restarts, "backend", a.Backend, b.Backend},
 		{restarts, "sandbox", a.Sandbox, b.Sandbox}, {restarts, "ledger", a.Ledger, b.Ledger},

@@ -90,7 +90,7 @@ func TestChangesForgetNothing(t *testing.T) {
 		known string
 	}{
 		{Policy{}, "Server Backend Sandbox Ledger Users Groups Owners Datasets; Path Digest views whole text lists"},
-		{Server{}, "Listen Admin Console TLS LDAP OIDC Timing Limits FixedWork Spans"},
+		{Server{}, "Listen Admin Console MCP TLS LDAP OIDC Timing Limits FixedWork Spans"},
 		{User{}, "Name Login Verifier Identity Disabled Admin Settings Scoped"},
 		{Group{}, "Name Members"},
 		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Tables; RenamedFrom groups Level finds whole lists"},

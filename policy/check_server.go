@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"math/big"
 	"net"
 	"net/url"
 	"regexp"
@@ -46,6 +47,7 @@ func (c *checker) server(s *serverT, at place) {
 		at.key("listen").problem("listen is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", to.Listen)
 	}
 	c.console(s, at)
+	c.assistants(s, at.key("mcp"))
 	c.logins(&s.Login, at.key("login"))
 }
 
@@ -60,6 +62,25 @@ func (c *checker) console(s *serverT, at place) {
 	}
 	if _, port, _ := net.SplitHostPort(s.Console); port != "0" && (s.Console == to.Listen || s.Console == s.Admin) {
 		here.problem("console is %.80q, where something else listens already", s.Console)
+	}
+}
+
+// assistants checks how they are served.
+func (c *checker) assistants(s *serverT, here place) {
+	if s.MCP == nil {
+		return
+	}
+	c.policy.Server.MCP = &MCP{}
+	if s.Console == "" {
+		here.problem("mcp is served at the console's address: server.console is missing")
+	}
+	if text := string(s.MCP.MaxCost); text != "" {
+		most, ok := new(big.Rat).SetString(text)
+		if !ok || most.Sign() < 0 || len(text) > 30 {
+			here.key("max_cost").problem("max_cost is %.40q, must be a number from 0 on, such as 0.5", text)
+			return
+		}
+		c.policy.Server.MCP.MaxCost = most
 	}
 }
 

@@ -37,6 +37,8 @@ type serverT struct {
 
 	Console string `yaml:"console" jsonschema_description:"host:port of the console, pages for a browser that users log in to as they do elsewhere. Any other than a loopback address needs tls. Without it there is none."`
 
+	MCP *mcpT `yaml:"mcp" jsonschema_description:"Assistants are served at the console's address, as /mcp/dataset."`
+
 	Login  loginT  `yaml:"login" jsonschema_description:"Who says that users are who they say, beside the verifiers of their passwords below."`
 	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
 
@@ -45,6 +47,10 @@ type serverT struct {
 	Spans bool `yaml:"spans" jsonschema_description:"Spans of the stages of each statement go to a collector of OpenTelemetry's, which OTEL_EXPORTER_OTLP_ENDPOINT names. How long they are hangs on rows."`
 
 	Limits limitsT `yaml:"limits" jsonschema_description:"What clients may take. Beyond it they wait, or are refused with 53300 or 53400, and nothing is charged."`
+}
+
+type mcpT struct {
+	MaxCost decimal `yaml:"max_cost" jsonschema_description:"What one session may spend; without it what its user may."`
 }
 
 type timingT struct {

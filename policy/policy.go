@@ -42,9 +42,15 @@ type Server struct {
 	Limits Limits
 
 	Console string // host:port; empty means none
+	MCP     *MCP   // nil: assistants are not served there
 
 	FixedWork bool // noise is drawn in work that does not go with its size
 	Spans     bool // of the stages of statements are sent to a collector
+}
+
+// MCP is how assistants are served at the console's address.
+type MCP struct {
+	MaxCost *big.Rat // what one session of an assistant may spend; nil means what its user may
 }
 
 // Timing is the grid on which the replies to a question leave: steps since it came, 0 for none.

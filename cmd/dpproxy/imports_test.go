@@ -118,7 +118,7 @@ var picture = map[string][]string{
 	"proxy/spans":                {"internal/request"},
 	"proxy/settings":             {"proxy/pgerror", "proxy/encoding", "rewrite/dialect", "planner/plans", "planner/scalar", "planner/parse", "policy", "mechanisms", "mechanisms/privacy"},
 	"proxy":                      {"internal/request", "proxy/spans", "proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "proxy/settings", "proxy/login", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/deadline", "internal/moment"},
-	"console":                    {"proxy", "proxy/pgerror", "proxy/login", "policy", "ledger", "mechanisms/privacy"},
+	"console":                    {"assistant", "proxy", "proxy/pgerror", "proxy/login", "policy", "ledger", "mechanisms/privacy"},
 	"service":                    {"*", "internal/deadline"},
 	"cmd/dpproxy":                {"*", "backend/duckdb", "backend/mysql", "internal/request"},
 	"cmd/dpproxy/draft":          {"policy"},
@@ -155,8 +155,8 @@ var foreign = map[string][]string{
 	"math/rand":                              {"mechanisms/stattest", "internal/nested", "internal/simulation", "examples/attacks"},
 	"unsafe":                                 {},
 	"database/sql":                           {"backend/internal/embedded", "backend/files", "backend/duckdb", "backend/backendtest", "backend/mysql", "backend/mariadbtest", "cmd/dpproxy", "test/kit"},
-	"net":                                    {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/backendtest", "backend/pgtest", "backend/citustest", "internal/daemon", "test/kit", "proxy/spans"},
-	"net/http":                               {"console", "proxy/spans", "proxy", "proxy/login", "cmd/dpproxy"},
+	"net":                                    {"assistant", "console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/backendtest", "backend/pgtest", "backend/citustest", "internal/daemon", "test/kit", "proxy/spans"},
+	"net/http":                               {"assistant", "console", "proxy/spans", "proxy", "proxy/login", "cmd/dpproxy"},
 	"net/url":                                {"console", "packaging/licences", "ledger/sqlite", "backend/internal/link", "backend/spark", "backend/mysql", "backend/pgtest", "backend/citustest", "backend/mariadbtest", "policy", "proxy", "sandbox/cluster", "cmd/dpproxy", "proxy/spans"},
 }
 

@@ -3,9 +3,11 @@ package clients
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -185,5 +187,85 @@ func TestAssistantLogsIn(t *testing.T) {
 	r, whole := use[assistant.Answered](t, s, "ask", map[string]any{"sql": "SELECT 1", "max_cost": "1"})
 	if r.Refusal == nil || r.Refusal.SQLState != "28P01" {
 		t.Errorf("ask: %s", whole)
+	}
+}
+
+// basic adds a name and a password to each request.
+type basic struct{ name, password string }
+
+func (b basic) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.SetBasicAuth(b.name, b.password)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestAssistantOverHTTP: at the console's address, as the user whose name and password an assistant brings: each
+// session has the limit of server.mcp, and is its own user's alone.
+func TestAssistantOverHTTP(t *testing.T) {
+	kit.Beside(t)
+	at := kit.FreeAddress(t)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "100"}, 0)
+	kit.Edit(t, path, "server: {", "server: {console: "+strconv.Quote(at)+", mcp: {max_cost: 0.2}, ")
+	p := kit.Serve(t, path)
+	connect := func(name, password, dataset string) (*mcp.ClientSession, error) {
+		return mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: "http://" + at + "/mcp/" + dataset, MaxRetries: -1,
+				HTTPClient: &http.Client{Transport: basic{name, password}}}, nil)
+	}
+	for _, wrong := range [][2]string{{"alice", "bob"}, {"nobody", "nobody"}, {"", ""}, {"alice\n", "alice"}} {
+		if _, err := connect(wrong[0], wrong[1], "lab"); err == nil {
+			t.Errorf("%q has come in", wrong)
+		}
+	}
+	var sessions []*mcp.ClientSession
+	for range 2 {
+		s, err := connect("alice", "alice", "lab")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		sessions = append(sessions, s)
+	}
+	for i, s := range sessions {
+		d, whole := use[assistant.Described](t, s, "describe", nil)
+		if len(d.Tables) != 1 || d.Limit != "0.2" {
+			t.Errorf("described: %s", whole)
+		}
+		for k := range 3 {
+			r, whole := use[assistant.Answered](t, s, "ask", map[string]any{
+				"sql": fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", 20+10*i+k), "max_cost": "0.1"})
+			if (r.Refusal == nil) != (k < 2) {
+				t.Errorf("question %d of a session: %s", k, whole)
+			}
+		}
+	}
+	if spent := p.Connect("alice", "lab").Spent(); spent != "0.4" {
+		t.Errorf("two sessions of at most 0.2 have spent %s", spent)
+	}
+	other, err := connect("alice", "alice", "nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	d, whole := use[assistant.Described](t, other, "describe", nil)
+	if d.Refusal == nil || d.Refusal.SQLState != "3D000" {
+		t.Errorf("of no dataset: %s", whole)
+	}
+	stolen, err := http.NewRequest("POST", "http://"+at+"/mcp/lab", strings.NewReader(
+		`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"history","arguments":{}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Mcp-Session-Id": sessions[0].ID(), "Content-Type": "application/json",
+		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-06-18"} {
+		stolen.Header.Set(name, value)
+	}
+	stolen.SetBasicAuth("bob", "bob")
+	answer, err := http.DefaultClient.Do(stolen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Body.Close(); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("another user goes on with a session: %s", answer.Status)
 	}
 }
