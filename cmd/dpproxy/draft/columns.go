@@ -32,7 +32,7 @@ const (
 // Public is what was read of a public table.
 type Public struct {
 	Rows   int64
-	Values map[string][]string // by column, of those that have few different texts
+	Values map[string]map[string]int64 // how many rows have each text, by column, of those that have few different texts
 }
 
 // column decides on a column of a table whose rows lead to the unit.
