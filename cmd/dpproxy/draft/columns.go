@@ -105,7 +105,7 @@ func (d *drafter) asKey(p *part, c *Column, l listing) listing {
 		return listing{hidden: "no two rows have the same"}
 	}
 	_, elsewhere := p.table.counterpart(c.Name)
-	if strings.HasPrefix(c.Type, "character(") { // a char is not compared with the text that a key elsewhere is
+	if strings.HasPrefix(c.Type, "character(") || len(c.Labels) > 0 { // is not compared with the text that a key elsewhere is
 		return l
 	}
 	if (elsewhere != nil || slices.Contains(p.table.Primary, c.Name)) && l.hidden == "" && !strings.Contains(l.rules, "keys: ") {
@@ -161,7 +161,7 @@ func (d *drafter) values(t *Table, c *Column) listing {
 		return listing{typ: "enum", rules: valueList(c.Labels)}
 	case k == flag:
 		return listing{typ: c.Type}
-	case numbers(c):
+	case numbers(c) && declarable(declared(c)): // as numeric(5,-2) is not
 		return number(c, b)
 	case dated(c):
 		return d.day(c, b)
