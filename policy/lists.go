@@ -59,11 +59,11 @@ func (p *Policy) WithLists(values map[string][]string) (*Policy, error) {
 // SameLists reports whether two readings of a policy found the same values.
 func (p *Policy) SameLists(q *Policy) bool { return maps.EqualFunc(p.lists, q.lists, slices.Equal) }
 
-// MaxListed and maxListedTexts are how many values a list has at most: of whole numbers, and of texts and uuids, which
+// MaxListed and MaxListedTexts are how many values a list has at most: of whole numbers, and of texts and uuids, which
 // travel to PostgreSQL as arguments, of which a query has at most 60,000.
 const (
 	MaxListed      = 1 << 17
-	maxListedTexts = 50_000
+	MaxListedTexts = 50_000
 )
 
 // listColumn notes that a column's values are the keys of a public table; the dataset's tables may follow in the file.
@@ -99,7 +99,7 @@ func listColumn(col *Column, f *columnT, at place) {
 // keysDomain is the domain of the keys that were read. Whole numbers that are too many for a list are all from the least
 // to the largest.
 func keysDomain(col *Column, f *columnT, values []string, at place) *Domain {
-	here, most := at.key("domain"), maxListedTexts
+	here, most := at.key("domain"), MaxListedTexts
 	if col.Type.Integer() {
 		most = MaxListed
 	}

@@ -144,7 +144,7 @@ type publicReader struct {
 	text  string // the type that a text is cast to
 }
 
-// textsOf asks PostgreSQL for a column of texts.
+// textsOf asks PostgreSQL for rows of texts.
 func textsOf(conn *pgx.Conn) func(context.Context, string, ...string) ([][]string, error) {
 	return func(ctx context.Context, sql string, _ ...string) ([][]string, error) {
 		rows, err := conn.Query(ctx, sql)
@@ -152,8 +152,12 @@ func textsOf(conn *pgx.Conn) func(context.Context, string, ...string) ([][]strin
 			return nil, err
 		}
 		return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]string, error) {
-			text := []string{""}
-			return text, row.Scan(&text[0])
+			texts := make([]string, len(row.RawValues()))
+			into := make([]any, len(texts))
+			for i := range texts {
+				into[i] = &texts[i]
+			}
+			return texts, row.Scan(into...)
 		})
 	}
 }
@@ -163,9 +167,9 @@ func (r publicReader) in(ctx context.Context) func(*draft.Table, []*draft.Column
 	return func(t *draft.Table, texts []*draft.Column) (draft.Public, error) { return r.read(ctx, t, texts) }
 }
 
-// read reads how many rows a table has that is to be public, and the texts of columns that have few.
+// read reads how many rows a table has that is to be public, and how many have each text of columns that have few.
 func (r publicReader) read(ctx context.Context, t *draft.Table, texts []*draft.Column) (draft.Public, error) {
-	read, from := draft.Public{Values: map[string][]string{}}, r.quote(t.Schema)+"."+r.quote(t.Name)
+	read, from := draft.Public{Values: map[string]map[string]int64{}}, r.quote(t.Schema)+"."+r.quote(t.Name)
 	rows, err := r.ask(ctx, fmt.Sprintf("SELECT CAST(count(*) AS %s) FROM %s", r.text, from))
 	if err != nil || len(rows) != 1 {
 		return read, err
@@ -174,16 +178,21 @@ func (r publicReader) read(ctx context.Context, t *draft.Table, texts []*draft.C
 		return read, err
 	}
 	for _, c := range texts {
-		rows, err := r.ask(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS %[4]s) FROM %[2]s WHERE %[1]s IS NOT NULL "+
-			"ORDER BY 1 LIMIT %[3]d", r.quote(c.Name), from, fewTexts+1, r.text))
+		rows, err := r.ask(ctx, fmt.Sprintf("SELECT CAST(%[1]s AS %[4]s), CAST(count(*) AS %[4]s) FROM %[2]s "+
+			"WHERE %[1]s IS NOT NULL GROUP BY 1 ORDER BY 1 LIMIT %[3]d", r.quote(c.Name), from, fewTexts+1, r.text))
 		if err != nil {
 			return read, err
 		}
-		if len(rows) <= fewTexts {
-			for _, row := range rows {
-				read.Values[c.Name] = append(read.Values[c.Name], row[0])
+		if len(rows) > fewTexts {
+			continue
+		}
+		having := map[string]int64{}
+		for _, row := range rows {
+			if having[row[0]], err = strconv.ParseInt(row[1], 10, 64); err != nil {
+				return read, err
 			}
 		}
+		read.Values[c.Name] = having
 	}
 	return read, nil
 }

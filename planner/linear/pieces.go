@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -111,6 +112,9 @@ func (v *Solver) cut(p *Factor, tooMany bool) bool {
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]
 		starts, ok := v.Box.FewPieces(at, over(at, exprs, nil), p.forced(c))
+		if !ok && tooMany {
+			starts, ok = p.left(c)
+		}
 		if ok && tooMany {
 			starts, ok = evened(starts, c.Domain.Regular)
 		}
@@ -125,6 +129,32 @@ func (v *Solver) cut(p *Factor, tooMany bool) bool {
 		p.Cuts, p.Ends, p.PiecesInSQL = nil, nil, false
 	}
 	return true
+}
+
+// left are the cells of an ordered column that a condition on it alone leaves, each a piece, and what is between them,
+// where no row of the question is: WHERE code IN (1204, 1306) GROUP BY code. It is not ok where they are too many.
+func (p *Factor) left(c *policy.Column) (starts []int, ok bool) {
+	at := slices.IndexFunc(p.within, func(q predicate.Pred) bool {
+		in, alone := q.(predicate.InCells)
+		return alone && in.Column == c
+	})
+	if at < 0 || !c.Domain.Ordered() || c.Open != nil {
+		return nil, false
+	}
+	starts = []int{0}
+	for _, s := range p.within[at].(predicate.InCells).Spans {
+		for cell := s.From; cell < min(s.To+1, c.Domain.Regular); cell++ {
+			if len(starts) > plans.MaxCells {
+				return nil, false
+			}
+			starts = append(starts, cell)
+		}
+	}
+	for cell := c.Domain.Regular; cell < c.Domain.Size(); cell++ {
+		starts = append(starts, cell)
+	}
+	slices.Sort(starts)
+	return slices.Compact(starts), true
 }
 
 // refine cuts a factor as finely as what is added up of its cells asks for, where the SQL does not tell its pieces

@@ -407,7 +407,7 @@ func toldNoise(notices []Notice, plan *plans.Plan, rows sandbox.Rows) []Notice {
 		return notices
 	}
 	out := slices.Clone(notices)
-	for _, text := range []string{mostlyNoise(plan, rows), mostlyNull(plan, rows)} {
+	for _, text := range []string{mostlyNoise(plan, rows), mostlyNull(plan, rows), nothingInside(plan, rows)} {
 		if text != "" {
 			out[0].Message += "; " + text
 		}

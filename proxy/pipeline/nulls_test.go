@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -34,6 +35,55 @@ func TestMostlyNull(t *testing.T) {
 	} {
 		rows := sandbox.Rows{Columns: make([]sandbox.Column, len(c.columns)), Data: c.rows}
 		if got := mostlyNull(&plans.Plan{Columns: c.columns}, rows); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestNothingInside: an answer that counts most of a column's domain and finds nothing says so, where the policy
+// expects rows that noise would not hide, by the measure's condition or by the cells that are read of it.
+func TestNothingInside(t *testing.T) {
+	rules := policy.Rules{Nulls: policy.NullCell, Outside: policy.OutsideOther}
+	day, err := policy.Steps(policy.Int4, -1, int64(0), int64(99), policy.Step{Whole: 1}, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &policy.Table{ExpectedRows: 100_000}
+	column := &policy.Column{Table: table, Name: "day", Type: policy.Int4, Domain: day, Outside: policy.OutsideOther}
+	clamped := *column
+	clamped.Outside = policy.OutsideClamp
+	on := func(c *policy.Column, from, to int) *plans.Measure {
+		spans := []mechanisms.Span{{From: from, To: to}}
+		return &plans.Measure{Table: table, Where: predicate.InCells{Column: c, Spans: spans}}
+	}
+	// As three cells: before the 40th, from it on, NULL.
+	around := &plans.Measure{Table: table, Grain: []*policy.Column{column}, Cuts: [][]int{{0, 40, 100}},
+		Place: func(cells []int32, _ int) int { return int(cells[0]) }}
+	read := func(from int) []*plans.Leaf {
+		run := plans.Run{Spans: [][]mechanisms.Span{{{From: from, To: from + 1}}}}
+		return []*plans.Leaf{{Counts: []plans.CountColumn{{Runs: []plans.Run{run}}}}}
+	}
+	const told = "no row that noise would show is counted, and values of day outside its domain count as NULL: " +
+		"does the policy's domain fit it?"
+	for _, c := range []struct {
+		name    string
+		measure *plans.Measure
+		leaves  []*plans.Leaf
+		off     int64
+		count   int64
+		want    string
+	}{
+		{"by a condition", on(column, 10, 100), nil, 40, 21, told},
+		{"some rows", on(column, 10, 100), nil, 40, 130, ""},
+		{"of few cells", on(column, 10, 11), nil, 40, 0, ""}, {"clamped", on(&clamped, 10, 100), nil, 40, 0, ""},
+		{"noise hides what is expected", on(column, 10, 100), nil, 4000, 21, ""},
+		{"by cells", around, read(1), 40, -21, told}, {"by few of them", around, read(0), 40, -21, ""},
+		{"NULL", around, read(2), 40, 0, ""},
+	} {
+		shown := plans.OutColumn{Name: "n", Noisy: true, Error: &mechanisms.Error{HalfWidth: c.off}}
+		plan := &plans.Plan{Columns: []plans.OutColumn{shown}, Measures: []*plans.Measure{c.measure}, Leaves: c.leaves}
+		rows := sandbox.Rows{Columns: make([]sandbox.Column, 1), Data: [][]policy.Value{{c.count}}}
+		if got := nothingInside(plan, rows); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

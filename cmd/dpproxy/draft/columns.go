@@ -32,7 +32,7 @@ const (
 // Public is what was read of a public table.
 type Public struct {
 	Rows   int64
-	Values map[string][]string // by column, of those that have few different texts
+	Values map[string]map[string]int64 // how many rows have each text, by column, of those that have few different texts
 }
 
 // column decides on a column of a table whose rows lead to the unit.
@@ -105,7 +105,7 @@ func (d *drafter) asKey(p *part, c *Column, l listing) listing {
 		return listing{hidden: "no two rows have the same"}
 	}
 	_, elsewhere := p.table.counterpart(c.Name)
-	if strings.HasPrefix(c.Type, "character(") { // a char is not compared with the text that a key elsewhere is
+	if strings.HasPrefix(c.Type, "character(") || len(c.Labels) > 0 { // is not compared with the text that a key elsewhere is
 		return l
 	}
 	if (elsewhere != nil || slices.Contains(p.table.Primary, c.Name)) && l.hidden == "" && !strings.Contains(l.rules, "keys: ") {
@@ -161,7 +161,7 @@ func (d *drafter) values(t *Table, c *Column) listing {
 		return listing{typ: "enum", rules: valueList(c.Labels)}
 	case k == flag:
 		return listing{typ: c.Type}
-	case numbers(c):
+	case numbers(c) && declarable(declared(c)): // as numeric(5,-2) is not
 		return number(c, b)
 	case dated(c):
 		return d.day(c, b)

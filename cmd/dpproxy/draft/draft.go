@@ -240,7 +240,24 @@ func (d *drafter) columns(p *part) []listing {
 			lines[i] = listing{hidden: "another column of this name leads to the " + d.unitName()}
 		}
 	}
+	if listed := func(l listing) bool { return l.hidden == "" }; !slices.ContainsFunc(lines, listed) {
+		// A policy takes no table without a column, and others find the unit through this one.
+		if own := p.table.column(d.unitColumn(p)); own != nil && len(p.table.from) > 0 {
+			lines[slices.Index(p.table.Columns, own)] = joinKey(own)
+		}
+	}
 	return lines
+}
+
+// unitColumn is the column of a table that names the unit itself; "" means none does.
+func (d *drafter) unitColumn(p *part) string {
+	switch {
+	case p.role == unitTable:
+		return d.unit.Column
+	case p.role == private && d.direct(p):
+		return p.paths[0].column
+	}
+	return ""
 }
 
 // line writes a column, in a comment where it is not listed.
@@ -364,12 +381,7 @@ func (d *drafter) unique(p *part, lines []listing) {
 	if p.role == backward {
 		return
 	}
-	own := "" // the unit's own column, which need not be named
-	if p.role == private && d.direct(p) {
-		own = p.paths[0].column
-	} else if p.role == unitTable {
-		own = d.unit.Column
-	}
+	own := d.unitColumn(p) // which need not be named
 	var keys []string
 	for _, u := range p.table.Unique {
 		var names []string
@@ -394,10 +406,11 @@ func (d *drafter) unique(p *part, lines []listing) {
 	}
 }
 
-// joins reports whether a policy takes a column for a part of a key: rows are joined by it, or its domain is known.
+// joins reports whether a policy takes a column for a part of a key: rows are joined by it, or its domain is known. No
+// text elsewhere is compared with a char or an enumerated type.
 func joins(l listing) bool {
 	known := l.rules == "" || strings.Contains(l.rules, "keys: join") || strings.HasPrefix(l.rules, "domain: {")
-	return known && l.hidden == "" && !strings.HasPrefix(l.typ, "char(") // which no text elsewhere is compared with
+	return known && l.hidden == "" && l.typ != "enum" && !strings.HasPrefix(l.typ, "char(")
 }
 
 func (d *drafter) warn(t *Table, text string) {

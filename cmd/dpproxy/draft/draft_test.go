@@ -2,6 +2,7 @@ package draft
 
 import (
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -132,10 +133,13 @@ func TestConditions(t *testing.T) {
 		"kind: Size, Weight":                           "",
 		"kind: Eye, Thing":                             "",
 	} {
-		read := map[string][]string{}
+		read := map[string]map[string]int64{}
 		for _, v := range strings.Split(values, "; ") {
 			column, list, _ := strings.Cut(v, ": ")
-			read[column] = strings.Split(list, ", ")
+			read[column] = map[string]int64{}
+			for text := range strings.SplitSeq(list, ", ") {
+				read[column][text] = 1
+			}
 		}
 		codes := &Table{Schema: "public", Name: "things", Primary: []string{"id"}, Unique: [][]string{{"id"}},
 			Columns: []*Column{{Name: "id", Type: "integer"}, {Name: "name", Type: "text"}, {Name: "kind", Type: "text"},
@@ -151,6 +155,32 @@ func TestConditions(t *testing.T) {
 			if err != nil || !found || rule != drafted {
 				t.Errorf("%s of %d rows: %v: %q, want %q\n%s", values, rows, err, rule, drafted, made.Text)
 			}
+		}
+	}
+}
+
+// TestKeysThatAreTooMany: keys of which a policy lists no more are found instead, and the line says why.
+func TestKeysThatAreTooMany(t *testing.T) {
+	for _, c := range []struct {
+		typ        string
+		rows, said int64
+		found      bool
+	}{
+		{"integer", 131_071, 1, false}, {"integer", 131_072, 131_072, true}, {"integer", 2_000_000, 100_000, false},
+		{"text", 50_000, 1, false}, {"text", 2_000_000, 50_001, true}, {"uuid", 50_000, 1, false},
+	} {
+		things := &Table{Schema: "public", Name: "things", Primary: []string{"id"}, Unique: [][]string{{"id"}},
+			Columns: typed("id " + c.typ + ", name text, kind text")}
+		from := people("customers")
+		from.Columns = append(from.Columns, typed("colour_thing_id "+c.typ)...)
+		from.Foreign = []Foreign{{Columns: []string{"colour_thing_id"}, To: things, Keys: []string{"id"}}}
+		read := map[string]map[string]int64{"kind": {"Colour": c.said, "Size": 1}}
+		made, err := Write(&Schema{Tables: []*Table{from, things}}, Options{Dataset: "d", Unit: "customers.id",
+			Read: func(*Table, []*Column) (Public, error) { return Public{Rows: c.rows, Values: read}, nil }})
+		line := regexp.MustCompile(`.*name: colour_thing_id.*`).FindString(made.Text)
+		if err != nil || strings.Contains(line, "keys: discover}   # things has") != c.found ||
+			strings.Contains(line, "keys_of: things.id, where:") == c.found {
+			t.Errorf("%+v: %v: %s", c, err, line)
 		}
 	}
 }

@@ -113,12 +113,14 @@ func TestListsOfCodesByTheirKeys(t *testing.T) {
 		columns := append(ends[:3:3], typed(more)...)
 		tables = append(tables, &Table{Schema: "public", Name: name, Columns: columns})
 	}
+	tables = append(tables, &Table{Schema: "public", Name: "closure", Columns: ends[:3:3],
+		Primary: []string{"ancestor_concept_id", "descendant_concept_id"}})
 	lines := lined(t, "patients.id", tables...)
 	has(t, lines, "- name: concept_ancestor", "- name: d_diagnoses", "- name: record", "# public.moves is left out",
 		"# public.facts is left out", "# public.cases is left out", "# EDIT: every analyst sees ancestor_concept_id",
 		"# min_levels: not listed")
 	joined := strings.Join(lines, "\n")
-	for _, name := range []string{"concept_ancestor", "d_diagnoses", "record"} {
+	for _, name := range []string{"concept_ancestor", "closure", "d_diagnoses", "record"} {
 		if !strings.Contains(joined, "- name: "+name+"\nsource: public."+name+"\npublic: true") {
 			t.Errorf("%s is not public:\n%s", name, joined)
 		}

@@ -86,12 +86,26 @@ func trimmed(list []string, v vocabulary) (rest []string, found bool) {
 	return nil, false
 }
 
+// held is what a text holds, without the words at the end of its name that say how: mrn_text, private_key_data.
+func held(list []string) []string {
+	for len(list) > 1 && carrierWords[last(list)] {
+		list = list[:len(list)-1]
+	}
+	return list
+}
+
+// passes reports whether a name is that of a code or a phrase that lets its owner in.
+func passes(list []string) bool {
+	head := last(subject(list))
+	return (head == "code" || head == "phrase") && passCodeWords.any(list)
+}
+
 func kindOfNumber(c *Column, list []string) kind {
 	head := last(list)
 	_, secretly := trimmed(list, secretWords)
 	_, personally := trimmed(list, identityWords)
 	switch {
-	case secretly:
+	case secretly, passes(list):
 		return secret
 	case personally:
 		return identity
@@ -108,15 +122,17 @@ func kindOfNumber(c *Column, list []string) kind {
 }
 
 func kindOfText(c *Column, list, about []string) kind {
-	head := last(about)
+	head, carried := last(about), last(held(about))
 	_, categorical := trimmed(about, categoryWords)
 	switch {
-	case secretWords.any(list), head == "key", head == "code" && passCodeWords.any(list):
+	case secretWords.any(list), carried == "key", passes(list):
 		return secret
 	case nameOfPerson(list), birthWords.any(list):
 		return identity
-	case idWords[head], head == "by", numberedWords[head], c.Type == "uuid", fixed(c, head):
+	case idWords[head], head == "by", numberedWords[head], numberedWords[carried], c.Type == "uuid", fixed(c, head):
 		return naming
+	case carried != head && identityWords[carried]:
+		return identity
 	case freeWords[head]:
 		return free
 	case categorical, len(c.Labels) > 0:

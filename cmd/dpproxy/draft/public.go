@@ -107,6 +107,8 @@ func (d *drafter) lists() {
 //
 //	visit_concept_id → concept(concept_id, domain_id, …):
 //	{keys_of: concept.concept_id, where: "domain_id = 'Visit' OR concept_id = 0"}
+//
+// Where they are more than a list has, they are found, which joins no rows, but loads.
 func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
 	key := r.to.column(r.key)
 	if d.publicColumn(r.to, key).hidden != "" || whole(c) != whole(key) || textual(c) != textual(key) ||
@@ -114,8 +116,23 @@ func (d *drafter) keysOf(c *Column, r reference) (listing, bool) {
 		return listing{}, false
 	}
 	l := listing{typ: declared(c), remark: "the keys of " + r.to.called}
-	where := ""
-	if columns, either := d.saidOf(c, r); len(columns) > 0 {
+	where, most := "", int64(policy.MaxListedTexts)
+	if whole(key) {
+		most = policy.MaxListed - 1 // and 0
+	}
+	columns, either, keys := d.saidOf(c, r)
+	if len(columns) == 0 {
+		keys = d.read[r.to].Rows
+	}
+	if keys > most {
+		many := fmt.Sprintf("%s has %d such keys, more than a list", r.to.called, keys)
+		if l.rules, l.remark = "keys: discover", many+": keys_of with a where that leaves at most "+
+			strconv.FormatInt(most, 10)+" joins it, too"; c.Type == "uuid" {
+			l.hidden = many
+		}
+		return l, true
+	}
+	if len(columns) > 0 {
 		if whole(key) { // of many lists the row of those that have no code
 			either = append(either, identifier(r.key)+" = 0")
 		}
@@ -145,8 +162,8 @@ func (d *drafter) readPublic() (err error) {
 
 // saidOf finds the longest text in columns of a public table that the name of a column that leads there ends with, but
 // for words of the key: drug_type_concept_id is a type, and no drug. The columns are those that classify rows, as what
-// rows are called does not; one that has two such texts says nothing.
-func (d *drafter) saidOf(c *Column, r reference) (columns, either []string) {
+// rows are called does not; one that has two such texts says nothing. At most so many rows have one of them.
+func (d *drafter) saidOf(c *Column, r reference) (columns, either []string, rows int64) {
 	name, ofKey, most := words(c.Name), append(words(r.to.Name), words(r.key)...), 0
 	head := name
 	for len(head) > 0 && slices.Contains(ofKey, last(head)) {
@@ -158,7 +175,7 @@ func (d *drafter) saidOf(c *Column, r reference) (columns, either []string) {
 			continue
 		}
 		value, longest := "", 0
-		for _, v := range values {
+		for v := range values {
 			said := words(v)
 			switch n := len(strings.Join(said, " ")); {
 			case n < longest || !tells(name, said, len(head)) || strings.ContainsFunc(v, unprintable):
@@ -172,12 +189,12 @@ func (d *drafter) saidOf(c *Column, r reference) (columns, either []string) {
 			continue
 		}
 		if longest > most {
-			columns, either, most = nil, nil, longest
+			columns, either, rows, most = nil, nil, 0, longest
 		}
-		columns = append(columns, own.Name)
+		columns, rows = append(columns, own.Name), rows+values[value]
 		either = append(either, identifier(own.Name)+" = '"+strings.ReplaceAll(value, "'", "''")+"'")
 	}
-	return columns, either
+	return columns, either, rows
 }
 
 // tells reports whether a name has some words together, of which one is its last before a place.

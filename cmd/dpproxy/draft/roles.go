@@ -130,9 +130,9 @@ func (p *part) endsPublic(parts []*part) bool {
 	})
 }
 
-// relates reports whether a table without a key says how the rows of one public table are related: concept_ancestor(
-// ancestor_concept_id, descendant_concept_id, min_levels). Nothing else in it may name a row, or say when something
-// happened.
+// relates reports whether a table, which has no key but of columns that name rows, says how the rows of one public table
+// are related: concept_ancestor(ancestor_concept_id, descendant_concept_id, min_levels). Nothing else in it may name a
+// row, or say when something happened.
 func (p *part) relates(parts []*part) bool {
 	ends := map[*Table]int{}
 	for _, r := range p.table.references() {
@@ -146,7 +146,8 @@ func (p *part) relates(parts []*part) bool {
 	}
 	twice := slices.ContainsFunc(slices.Collect(maps.Values(ends)), func(n int) bool { return n > 1 })
 	other := slices.ContainsFunc(p.table.Columns, func(c *Column) bool { return !said(c) })
-	return len(p.table.Primary) == 0 && twice && !other && p.endsPublic(parts)
+	own := slices.ContainsFunc(p.table.Primary, func(name string) bool { return !p.table.refers(name) })
+	return !own && twice && !other && p.endsPublic(parts)
 }
 
 // coded reports whether a table's key is a code of several columns, of a kind that many rows share, and of which none

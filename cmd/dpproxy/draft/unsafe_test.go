@@ -92,7 +92,7 @@ func TestTrustedHasAConstraint(t *testing.T) {
 func TestUniqueNamesWhatAPolicyTakes(t *testing.T) {
 	for _, typ := range []string{
 		"text", "character varying(20)", "jsonb", "timestamp(6) without time zone", "character(3)", "boolean", "integer",
-		"numeric(5,2)",
+		"numeric(5,2)", "numeric(5,-2)", "numeric(3,5)",
 	} {
 		for _, name := range []string{"status", "note", "token", "customer_ref", "x", "amount", "started"} {
 			unit := people("customers")
@@ -107,6 +107,29 @@ func TestUniqueNamesWhatAPolicyTakes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKeysOfEnumeratedTypes: a part of a key that is of an enumerated type is listed, and no key: PostgreSQL compares it
+// with no text, which a key elsewhere may be.
+func TestKeysOfEnumeratedTypes(t *testing.T) {
+	unit := people("customers")
+	orders := keyed("orders", append(columnsOf("id", "customer"), &Column{Name: "kind", Type: "e", Labels: []string{"a", "b"}}),
+		map[string]*Table{"customer": unit})
+	orders.Primary = []string{"id", "kind"}
+	orders.Unique = [][]string{{"id", "kind"}, {"customer", "kind"}, {"kind"}, {"id"}}
+	lines := lined(t, "customers.id", unit, orders)
+	has(t, lines, `- {name: kind, type: "enum", domain: {values: [a, b]}}`, "unique: [[id]]")
+}
+
+// TestNothingElseToList: a table of which nothing can be listed, and through which another one finds the unit, has the
+// column that names the unit, since a policy takes none without a column.
+func TestNothingElseToList(t *testing.T) {
+	unit := &Table{Schema: "public", Name: "customers", Primary: []string{"id"}, Unique: [][]string{{"id"}},
+		Columns: typed("id bigint, email text, first_name text")}
+	keys := keyed("keys", typed("id character(5), customer bigint, token text"), map[string]*Table{"customer": unit})
+	uses := keyed("uses", columnsOf("id", "key"), map[string]*Table{"key": keys})
+	lines := lined(t, "customers.id", unit, keys, uses)
+	has(t, lines, `- {name: id, type: "bigint", keys: join}`, `- {name: customer, type: "bigint", keys: join}`)
 }
 
 // TestSchemasAndKeysThatNobodyDeclared: tables of another schema than public are called by it, and a column that names

@@ -121,7 +121,9 @@ const (
 		salesperson rep`
 	further = `
 		owner sender recipient receiver creator editor reviewer approver assignee moderator parent mother father
-		spouse kin guardian caregiver sibling cashier signer payer payee holder cardholder`
+		spouse kin guardian caregiver sibling cashier signer payer payee holder cardholder partner party counterparty
+		victim suspect witness officer judge lawyer attorney defendant plaintiff surgeon prescriber requester submitter
+		reporter cust emp`
 
 	secrets = `
 		password passwd pwd passphrase passcode secret token salt hash hashed apikey otp totp hotp mfa tfa pin
@@ -135,7 +137,7 @@ const (
 		website homepage ip ipv mac imei imsi iccid latitude longitude lat lon lng geo geohash geom geometry gps
 		coordinate geolocation avatar photo picture image selfie portrait handle alias whatsapp telegram skype
 		twitter facebook instagram linkedin github signal discord slack tiktok wechat birthplace maiden hostname
-		host fcm apns upn dn xmpp sip pseudonym signatory letterhead`
+		host fcm apns upn dn xmpp sip pseudonym signatory letterhead fname lname`
 	documents = `
 		card mrn nhs vin ein tin npi dea euid eid imei device useragent ehr emr chi medicare medicaid aadhaar pesel
 		cpf cnpj curp`
@@ -175,7 +177,7 @@ const (
 		medication antibiotic organism fluid specimen icd cpt drg hcpcs ndc loinc snomed atc naics admission discharge`
 	intimate = `
 		gender sex race ethnicity religion nationality citizenship education occupation profession employment income
-		blood handedness orientation caste party residence`
+		blood handedness orientation caste residence`
 
 	labels = `
 		name title label code description desc descr abbreviation abbr abbrev symbol term caption short long iso
@@ -216,13 +218,15 @@ var (
 	titleWords                   = vocabularyOf(`
 		name title label code abbreviation abbr abbrev symbol term caption short long iso alpha`)
 	nameWords = vocabularyOf(`
-		first last middle full given family maiden display user screen nick real birth legal preferred`)
+		first last middle full given family maiden display user screen nick real birth legal preferred f l`)
+	carrierWords = vocabularyOf("text string raw data json xml blob payload content material")
 	ordinalWords = vocabularyOf(`
 		line row item page version step episode floor level week day month year quarter semester visit installment
 		seq sequence round attempt position as`)
 	passCodeWords = vocabularyOf(`
 		recovery backup verification access reset invite invitation auth authorization approval security
-		confirmation activation challenge pass promo coupon referral login door alarm one time`)
+		confirmation activation challenge pass promo coupon referral login door gate
+		locker unlock voucher gift alarm one time`)
 	listedWords = vocabularyOf(`
 		last latest recent next valid sell discontinued effective expiry expire launch release publish available`)  // moments that a list may have
 	coordinateWords = vocabularyOf("latitude longitude lat lon lng")
