@@ -16,6 +16,21 @@ import (
 // PublicComment begins the comments of public tables, and of no others.
 const PublicComment = "public table: "
 
+// SchemaComment says of schema dp how one asks here: whoever comes by a catalog alone, as an assistant does, reads it.
+const SchemaComment = "Private tables answer aggregates with noise, and each new question is charged to your budget. " +
+	"EXPLAIN says what a question costs and errs by, for nothing. SELECT * FROM dp.last shows cost, error and what is " +
+	"left after an answer; what is paid for stays free."
+
+// ViewComments are those of its views.
+var ViewComments = map[string]string{
+	"budget":   "what you have spent and what is left, by dataset",
+	"charges":  "what you were charged for, each charge a row",
+	"releases": "what the policy offers, and what you hold: answers from what is paid for are free",
+	"tables":   "the tables that may be asked about, private and public",
+	"columns":  "their columns: domains, cells, and what becomes of NULL and of values outside",
+	"last":     "cost, error, balance and notices of your last answer",
+}
+
 // TableComment says what an analyst needs to know of a table: whether it is private, and what is protected.
 func TableComment(t *policy.Table) string {
 	if t.Public {

@@ -84,6 +84,7 @@ func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) er
 		s.exec("CREATE SCHEMA IF NOT EXISTS %s", quoted)
 		s.exec("GRANT USAGE ON SCHEMA %s TO %s", quoted, role)
 	}
+	s.exec("COMMENT ON SCHEMA dp IS %s", literal(catalog.SchemaComment))
 	for _, t := range wanted {
 		s.table(t)
 		s.exec("GRANT SELECT ON %s TO %s", t.full(), role)
@@ -128,7 +129,7 @@ func wantedTables(d *policy.Dataset) []*table {
 		if rel.Schema != "dp" {
 			continue
 		}
-		w := &table{schema: "dp", name: rel.Name, kind: "v"}
+		w := &table{schema: "dp", name: rel.Name, kind: "v", comment: catalog.ViewComments[rel.Name]}
 		for _, c := range rel.Columns {
 			w.columns = append(w.columns, field{name: c.Name, text: c.Type.Name()})
 		}
