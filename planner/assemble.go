@@ -45,8 +45,7 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, note
 		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: t, Typmod: typmod})
 	}
 	for n := range lp.Counters {
-		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n),
-			Unit: linear.UnitOf(lp.Counters[n].Sum), Rows: lp.Counters[n].Rows})
+		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n), Unit: linear.UnitOf(lp.Counters[n].Sum)})
 	}
 	for s, keys := range lp.Sets {
 		order := lp.Frames[s].ShownRows()

@@ -296,8 +296,9 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 		return n
 	}
 	d := k.Column.Domain
-	cell := 0
+	cell, singles := 0, true
 	for _, run := range k.First {
+		singles = singles && run.Length == 1 && int(run.Class) == cell
 		if run.Length < 1 || run.Length > d.Size()-cell || run.Class < 0 || int(run.Class) > cell {
 			w.fail("classes of another number of cells")
 			return n
@@ -306,6 +307,9 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 	}
 	if cell != d.Size() {
 		w.fail("classes of another number of cells")
+		return n
+	}
+	if singles && !d.Ordered() { // the number of the cell
 		return n
 	}
 	if first := w.firstByNumber(k.Column, n, k.First); first != "" || w.err != nil {

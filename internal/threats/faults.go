@@ -706,8 +706,8 @@ var Faults = []Fault{
 	},
 	{
 		"clamps of a quotient are of the same units", "mechanisms/totals/totals.go",
-		"	if len(sums) > 0 {\n		together(",
-		"	if len(sums) > 99 {\n		together(",
+		"	if len(climbs) > 1 {\n",
+		"	if len(climbs) > 99 {\n",
 		"mechanisms/totals.TestQuotients", false,
 	},
 	{

@@ -176,10 +176,11 @@ type Kept struct {
 }
 
 // Unseen bounds what a row holds in the steps above those that are read, as far as to two steps beyond those that show:
-// its cells, and three noises of each more. Units that add more than the last of these are in no bound.
+// its cells, and two deviations of their noise more. Units that add more than the last of these are in no bound.
 func (c Released) Unseen(row int, k Kept) (parts float64, upTo int64) {
+	noises := 2 * c.Law.Scale * math.Sqrt(float64(c.Each))
 	for j := k.Steps; j < min(k.Shown+2, len(c.Ladder)); j++ {
-		parts += (max(float64(c.Cells[row][j]), 0) + 2*c.Law.Scale) * float64(c.Ladder[j])
+		parts += (max(float64(c.Cells[row][j]), 0) + noises) * float64(c.Ladder[j])
 		upTo = c.Ladder[j]
 	}
 	return parts, upTo
@@ -193,19 +194,21 @@ type Released struct {
 	Law    Law
 }
 
-// Keep chooses the clamps of a count of rows and of sums over these rows, of which quotients are made: of each, up to
-// which step all rows of the answer are read. It depends on nothing but what was released.
-func Keep(rows Released, sums ...Released) []Kept {
-	climbs := []climb{rows.climb()}
-	for _, c := range sums {
-		climbs = append(climbs, c.climb())
+// Keep chooses the clamps of totals that one statement asks of the same units, mostly a number of rows and sums over
+// them: of each, up to which step all rows of the answer are read. It depends on nothing but what was released.
+// quotients says that nothing but quotients of them is shown.
+func Keep(released []Released, quotients bool) []Kept {
+	climbs, kept := make([]climb, len(released)), make([]Kept, len(released))
+	for k, c := range released {
+		climbs[k] = c.climb()
+		kept[k] = climbs[k].alone()
 	}
-	kept := make([]Kept, len(climbs))
-	for k, c := range climbs {
-		kept[k] = c.alone()
-	}
-	if len(sums) > 0 {
-		together(kept, climbs)
+	if len(climbs) > 1 {
+		lost := 1.
+		if quotients {
+			lost = lostInQuotients
+		}
+		together(kept, climbs, lost)
 	}
 	for k, c := range climbs {
 		kept[k].Shown, kept[k].Least = len(c.steps), c.least
@@ -275,15 +278,15 @@ func (c climb) alone() Kept {
 	return Kept{Steps: best}
 }
 
-// A quotient errs by what is beyond both clamps as far as units that add more have other means: lost is what of it
-// counts. What is beyond one of them alone is an error as it is. The clamps of a sum and a count are of the same units
-// where the quotient of what they keep leads from one to the other, within apart of a step. Constants are of a search
-// over drawn shapes (docs/adr/0230).
-const lost, apart = .15, .5
+// A quotient errs by what is beyond both clamps as far as units that add more have other means: lostInQuotients is what
+// of it counts. What is beyond one of them alone is an error as it is. Two clamps are of the same units where the
+// quotient of what they keep leads from one to the other, within apart of a step. Constants are of a search over drawn
+// shapes (docs/adr/0230).
+const lostInQuotients, apart = .15, .5
 
-// share is the error of what is read up to a step in a quotient, in proportion, where the other clamp is so many steps
-// above it: the noise, what is beyond, and what is between the clamps, or may be there and not show.
-func (c climb) share(j int, above float64) float64 {
+// share is the error of what is read up to a step, in proportion, where the other clamp is so many steps above it: the
+// noise, what of what is beyond counts, and what is between the clamps, or may be there and not show.
+func (c climb) share(j int, above, lost float64) float64 {
 	own, top := c.steps[j], len(c.steps)-1
 	between := 0.
 	for q := 1; above > apart && j+q < len(c.Ladder); q++ {
@@ -299,25 +302,25 @@ func (c climb) share(j int, above float64) float64 {
 	return (own.noise+between)/max(own.sum, 1) + lost*own.beyond/max(c.steps[top].sum, 1)
 }
 
-// together chooses clamps of a count, the first, and of sums that are of the same units, with the least error: the sum
-// of readings up to a device with a thousand times what others send, over a number of readings without its, is no
-// average of anything. Where one shows nothing the others are as they are alone.
-func together(kept []Kept, climbs []climb) {
-	rows, least := climbs[0], math.Inf(1)
-	for i, count := range rows.steps {
+// together chooses clamps that are of the same units as that of the first, with the least error: the sum of readings up
+// to a device with a thousand times what others send, over a number of readings without its, is no average of anything.
+// Where one shows nothing the others are as they are alone.
+func together(kept []Kept, climbs []climb, lost float64) {
+	first, least := climbs[0], math.Inf(1)
+	for i, base := range first.steps {
 		own, steps := 0., []Kept{{Steps: i + 1}}
 		for _, c := range climbs[1:] {
 			best, error := 0, 0.
 			for j, sum := range c.steps {
-				mean := max(sum.sum, 1) / max(count.sum, 1)
-				above := math.Log(mean*ratio(rows.Ladder[i], c.Ladder[j])) / math.Log(factor)
-				if e := c.share(j, above) + rows.share(i, -above); best == 0 || e < error {
+				mean := max(sum.sum, 1) / max(base.sum, 1)
+				above := math.Log(mean*ratio(first.Ladder[i], c.Ladder[j])) / math.Log(factor)
+				if e := c.share(j, above, lost) + first.share(i, -above, lost); best == 0 || e < error {
 					best, error = j+1, e
 				}
 			}
 			own, steps = own+error, append(steps, Kept{Steps: best})
 		}
-		if own > 0 && own < least { // 0: no sum shows anything
+		if own > 0 && own < least { // 0: none of the others shows anything
 			least = own
 			copy(kept, steps)
 		}

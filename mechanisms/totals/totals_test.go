@@ -92,7 +92,7 @@ func TestReadings(t *testing.T) {
 							noisy[j] = c + int64(Parts*drawn(law, rnd))
 						}
 						released := Released{l, [][]int64{noisy}, 1, Law{law, Parts}}
-						k := Keep(released)[0]
+						k := Keep([]Released{released}, false)[0]
 						value, kept := k.Add, 0.
 						for j := range k.Steps {
 							value += float64(l[j]) * float64(noisy[j]) / Parts
@@ -240,7 +240,7 @@ func TestQuotients(t *testing.T) {
 				of, by := noisy(sums.cells(x)), noisy(counts.cells(n))
 				of.Ladder, by.Ladder = sums, counts
 				value := [2]float64{}
-				kept := Keep(by, of)
+				kept := Keep([]Released{by, of}, true)
 				for k, c := range []Released{by, of} {
 					for j := range kept[k].Steps {
 						value[k] += float64(c.Ladder[j]) * float64(c.Cells[0][j])

@@ -48,6 +48,19 @@ func (g *Grouping) byRows() bool {
 	return g.b.Context.Settings.Contribution.ByRows(t) || !derived.CanLadder(t)
 }
 
+// known is a condition, and that sums are not NULL, which those of totals are where too few units show: LEAST and
+// GREATEST would take the end of a domain for them.
+func (g *Grouping) known(condition string, sums ...string) string {
+	if g.byRows() {
+		return condition
+	}
+	slices.Sort(sums)
+	for _, s := range slices.Compact(sums) {
+		condition += " AND " + s + " IS NOT NULL"
+	}
+	return condition
+}
+
 // moment binds sum, avg, variance and stddev of an argument, of its different values where there are some: each row and
 // sum is then one of values, which changes the counters and nothing above them.
 func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.Expr, once *linear.DistinctValues, pos int) (*Found, *refuse.Refusal) {
@@ -82,8 +95,10 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	counter := func(sum *linear.Summand) int {
 		return g.Question.Add(linear.Counter{Where: present, Sum: sum, Values: once})
 	}
-	total := counter(x.Sum())
-	s := w.Counter(total)
+	s := w.Counter(counter(x.Sum()))
+	if name != "sum" && g.Question.UnknownError == nil {
+		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	}
 	if name == "sum" {
 		n := ""
 		if x.Grid.Centre != 0 || x.Plus != nil {
@@ -92,8 +107,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		return g.found(w.Sum(x, s, n), typ)
 	}
 	rows := counter(nil)
-	g.Question.Quotient(name, pos, rows, total)
-	n, clear := w.Counter(rows), w.Clear(rows, 0)
+	n, clear := w.Counter(rows), g.known(w.Clear(rows, 0), s)
 	if name == "avg" && number == "numeric" {
 		total := w.Total(x, s, n)
 		return g.found(fmt.Sprintf("CASE WHEN %[5]s THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.Constant(x.Most), w.Constant(x.Least), total, clear), typ)
@@ -113,12 +127,12 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		}
 		g.b.Notes.Add("the squares of " + of + " are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
 	}
-	squared := counter(square)
-	g.Question.Quotient(name, pos, rows, squared)
-	q, over := w.Counter(squared), n
+	q := w.Counter(counter(square))
+	over := n
 	if !strings.HasSuffix(name, "_pop") {
-		clear, over = w.Clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
+		clear, over = g.known(w.Clear(rows, 1), s), fmt.Sprintf("(%s - 1)", n)
 	}
+	clear = g.known(clear, q)
 	if number == "numeric" {
 		squares := w.Times(w.Times(w.Scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent), fine), fine)
 		away := fmt.Sprintf("(%s - %s * %s)", w.Total(x, s, n), w.Constant(fine.Middle()), n)
@@ -181,10 +195,13 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	if name == "regr_count" {
 		return g.found(n, policy.Int8)
 	}
+	if g.Question.UnknownError == nil {
+		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	}
+	var sums []string
 	sum := func(s *linear.Summand) string {
-		total := g.Question.SumFor(present, s)
-		g.Question.Quotient(name, pos, rows, total)
-		return w.Counter(total)
+		sums = append(sums, w.Counter(g.Question.SumFor(present, s)))
+		return sums[len(sums)-1]
 	}
 	mean := func(v *linear.Argument) string { return sum(v.Sum()) + "::float8" }
 	about := func(q, a, b string, exponent int) string {
@@ -203,9 +220,11 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	text, least := "", 0
 	switch name {
 	case "corr":
-		text = fmt.Sprintf("LEAST(1::float8, GREATEST(-1::float8, %s / NULLIF(sqrt(%s) * sqrt(%s), 0)))", sxy, sxx, syy())
+		text = fmt.Sprintf("CASE WHEN %[2]s > 0 AND %[3]s > 0 THEN LEAST(1::float8, GREATEST(-1::float8, "+
+			"%[1]s / (sqrt(%[2]s) * sqrt(%[3]s)))) END", sxy, sxx, syy())
 	case "regr_r2":
-		text = fmt.Sprintf("LEAST(1::float8, %s * %[1]s / NULLIF(%s * %s, 0))", sxy, sxx, syy())
+		text = fmt.Sprintf("CASE WHEN %[2]s > 0 AND %[3]s > 0 THEN LEAST(1::float8, %[1]s * %[1]s / (%[2]s * %[3]s)) "+
+			"WHEN %[2]s > 0 THEN 1::float8 END", sxy, sxx, syy())
 	case "covar_pop":
 		text = fmt.Sprintf("%s / %s", sxy, n)
 	case "covar_samp":
@@ -225,7 +244,8 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	case "regr_sxy":
 		text = sxy
 	}
-	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", w.Clear(rows, least), text), policy.Float8)
+	clear := g.known(w.Clear(rows, least), sums...)
+	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, text), policy.Float8)
 }
 
 // present adds the condition that an argument is not NULL.

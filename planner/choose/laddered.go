@@ -173,8 +173,12 @@ func (v *LeafPlanner) ofLadder(
 // StepOf is the number of the step that a cell is of.
 func (a *Request) StepOf(cell int) int { return int(a.KeyValue(len(a.set), cell).(int64)) }
 
-// mostClasses is up to how many cells a key has a class of each, for shares whose squares add up to a unit's parts.
-const mostClasses = 1 << 10
+// Up to so many cells a key has a class of each, for shares whose squares add up to a unit's parts: where each holds one
+// value, and where each is compared in SQL.
+const (
+	mostClasses  = 1 << 16
+	mostCompared = 1 << 7
+)
 
 // classed gives each key its classes, where each cell is one, and reports whether all have some.
 func (v *LeafPlanner) classed(keys []derived.UnitKey) bool {
@@ -182,8 +186,11 @@ func (v *LeafPlanner) classed(keys []derived.UnitKey) bool {
 		if k.First != nil {
 			continue
 		}
-		size := k.Column.Domain.Size()
-		if len(k.Column.Product) > 0 || size > mostClasses {
+		size, most := k.Column.Domain.Size(), mostClasses
+		if !k.Column.Domain.Single() {
+			most = mostCompared
+		}
+		if len(k.Column.Product) > 0 || size > most {
 			return false
 		}
 		v.Binder.Env.Work.Take(size, 8)

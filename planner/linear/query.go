@@ -59,8 +59,6 @@ type Counter struct {
 	Width     *int            // instead of counting: the half-width of the counter of that index, which is public
 	Twice     bool            // of Width: twice the half-width
 
-	Rows *int // of a sum that a quotient is made of: the counter of the rows that it adds up
-
 	Presence string // it says whether a value of this column has rows: counted with those of its other values
 }
 
@@ -382,17 +380,6 @@ func sortFactors(t *policy.Table, parts []*Factor) {
 
 func shares(a, b []int) bool {
 	return slices.ContainsFunc(a, func(c int) bool { return slices.Contains(b, c) })
-}
-
-// Quotient notes that an aggregate is made of a count of rows and of sums over them, so that its error cannot be known
-// beforehand, and clamps of theirs are chosen together.
-func (q *Question) Quotient(name string, pos, rows int, sums ...int) {
-	for _, n := range sums {
-		q.Counters[n].Rows = &rows
-	}
-	if q.UnknownError == nil {
-		q.UnknownError = &UnknownError{Name: name, Pos: pos}
-	}
 }
 
 // UnknownError is an aggregate whose error depends on the data.

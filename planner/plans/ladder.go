@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
+	"github.com/dpproxy/dpproxy/planner/derived"
 )
 
 // Climbing is a column of a leaf that is made of units' totals, and what one of its whole numbers is worth in a sum.
@@ -25,25 +26,29 @@ func (c *CountColumn) Climbs() bool {
 	return false
 }
 
-// Climbs are the runs of totals of a leaf: those whose clamps are chosen together in one list, the count of rows first.
-func (l *Leaf) Climbs() (list [][]*Run) {
-	climbs := func(c *CountColumn, r int) bool { return c.Runs[r].Ladder != nil }
-	for i := range l.Counts {
-		own := &l.Counts[i]
-		for r := range own.Runs {
-			if !climbs(own, r) || own.Rows != nil && climbs(&l.Counts[*own.Rows], r) {
-				continue
-			}
-			runs := []*Run{&own.Runs[r]}
-			for s := range l.Counts {
-				if sum := &l.Counts[s]; sum.Rows != nil && *sum.Rows == i && climbs(sum, r) {
-					runs = append(runs, &sum.Runs[r])
+// Climbs are the runs of totals of a leaf by grouping set, counts of rows first: their clamps are chosen together.
+func (l *Leaf) Climbs() [][]*Run {
+	var sets [][]*Run
+	for _, sums := range []bool{false, true} {
+		for i := range l.Counts {
+			for r := range l.Counts[i].Runs {
+				run := &l.Counts[i].Runs[r]
+				if run.Ladder == nil || (l.Counts[i].Unit != nil) != sums {
+					continue
 				}
+				for len(sets) <= r {
+					sets = append(sets, nil)
+				}
+				sets[r] = append(sets[r], run)
 			}
-			list = append(list, runs)
 		}
 	}
-	return list
+	return slices.DeleteFunc(sets, func(runs []*Run) bool { return len(runs) == 0 })
+}
+
+// quotients reports whether totals are shown in quotients and the like alone, and none as it is.
+func (p *Plan) quotients() bool {
+	return !slices.ContainsFunc(p.Columns, func(c OutColumn) bool { return len(c.Climbs) > 0 })
 }
 
 // Climbed is a run of totals as it is read.
@@ -52,21 +57,30 @@ type Climbed struct {
 	Clamp int64 // of the last step that is read
 	Off   int64 // the half-width of what is read, the choice of the clamp included, at the plan's confidence
 	Above int64 // about so many units add more than that, a noisy number
-	UpTo  int64 // where coverage is of all: Off bounds what units have up to a total of that; 0 means the clamp
+	Kind  mechanisms.NoiseKind
+
+	// Where coverage is of all: a bound of what units have above the clamp, up to totals of so much. 0 means it is not.
+	Unseen, UpTo int64
+}
+
+// Root reports whether a run's clamp is of the root of the sum of squares of what a unit has in all groups.
+func (p *Plan) Root(run *Run) bool {
+	l, is := p.Measures[run.Measure].Table.Derived.(*derived.Laddered)
+	return is && l.Root
 }
 
 // wider is how much wider the noise of what is read is where the last step was chosen for it: the exact law of a fixed
 // one times this covers what is kept in 95 % of draws (totals.TestReadings).
 var wider = map[mechanisms.NoiseKind]float64{mechanisms.DiscreteLaplace: 4. / 3, mechanisms.DiscreteGaussian: 9. / 8}
 
-// Climb chooses the clamps of a list of Climbs, of what the cells of their measures sum up to.
+// Climb chooses the clamps of one list of Climbs, of what the cells of their measures sum up to.
 func (p *Plan) Climb(runs []*Run, sum func(t Term) int64) []Climbed {
 	released := make([]totals.Released, len(runs))
 	for i, run := range runs {
 		released[i] = p.released(run, sum)
 	}
 	list := make([]Climbed, len(runs))
-	for i, kept := range totals.Keep(released[0], released[1:]...) {
+	for i, kept := range totals.Keep(released, p.quotients()) {
 		list[i] = p.climbed(runs[i], released[i], kept)
 	}
 	return list
@@ -95,7 +109,7 @@ func (p *Plan) released(run *Run, sum func(t Term) int64) totals.Released {
 
 // climbed is how a run is read up to the steps that are kept of it.
 func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
-	c := Climbed{Kept: kept}
+	c := Climbed{Kept: kept, Kind: of.Law.Kind}
 	if c.Steps == 0 {
 		return c
 	}
@@ -118,9 +132,9 @@ func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
 			own, upTo := of.Unseen(r, kept)
 			most, c.UpTo = max(most, own), upTo
 		}
-		off += most / totals.Parts
+		c.Unseen = int64(math.Ceil(min(most/totals.Parts, totals.MaxTop)))
 	}
-	c.Off = int64(math.Ceil(min(off, totals.MaxTop) + totals.Rounded(max(0, units.Int64()), c.Clamp)))
+	c.Off = int64(math.Ceil(off + totals.Rounded(max(0, units.Int64()), c.Clamp)))
 	c.Above = max(0, above.Quo(above, big.NewInt(totals.Parts)).Int64())
 	return c
 }

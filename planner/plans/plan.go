@@ -233,7 +233,6 @@ type CountColumn struct {
 	Type   policy.Type // of what is chosen; 0 means counts, which are bigint
 	Typmod int32       // of a char that is chosen
 	Unit   *big.Rat    // what one of a sum's whole numbers is worth in the answer; nil means rows are counted
-	Rows   *int        // of a sum that a quotient is made of: the leaf's column that counts the rows which it adds up
 	Runs   []Run
 }
 

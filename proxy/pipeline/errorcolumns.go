@@ -46,7 +46,9 @@ func redrawsFor(share float64) int {
 // the quantiles of its values over redraws of the noise around the released values: a parametric bootstrap, which is
 // post-processing, and the same whenever it is made of the same releases. Rows of a redraw are matched by their columns
 // without noise; where those do not tell rows apart, or a row is seldom there, the bounds are NULL.
-func (r *reader) withErrors(ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
+func (r *reader) withErrors(
+	ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows], climbed clamps,
+) (privacy.Released[sandbox.Rows], error) {
 	plan, rows := p.plan, released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
 		return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows { return withoutBounds(plan, rows) }), nil
@@ -57,7 +59,7 @@ func (r *reader) withErrors(ctx context.Context, s *Session, p compiled, ids []i
 		most := s.Policy.Server.Limits.StatementMemory / 2
 		size := int64(0)
 		for range redrawsFor(plan.Confidence.Float()) {
-			again, err := r.redraw(ctx, s, p, ids, noise)
+			again, err := r.redraw(ctx, s, p, ids, noise, climbed)
 			if err != nil {
 				return released, err
 			}
@@ -69,7 +71,7 @@ func (r *reader) withErrors(ctx context.Context, s *Session, p compiled, ids []i
 		}
 	}
 	return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows {
-		return sandbox.Rows{Columns: errorColumns(plan), Data: addBounds(plan, rows, samples)}
+		return sandbox.Rows{Columns: errorColumns(plan), Data: addBounds(plan, rows, samples, climbed)}
 	}), nil
 }
 
@@ -104,7 +106,7 @@ func errorColumns(plan *plans.Plan) []sandbox.Column {
 func needsRedraws(plan *plans.Plan) bool {
 	return isRedrawn(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
 		_, known := widthOf(c)
-		return c.Noisy && !known && (plan.ErrorColumns || c.Bound != plans.Unbounded)
+		return c.Noisy && !known && len(c.Climbs) == 0 && (plan.ErrorColumns || c.Bound != plans.Unbounded)
 	})
 }
 
@@ -131,8 +133,10 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// redraw runs the outer query once more on fresh noise around the released values.
-func (r *reader) redraw(ctx context.Context, s *Session, p compiled, ids []int64, noise []io.Reader) (privacy.Released[sandbox.Rows], error) {
+// redraw runs the outer query once more on fresh noise around the released values, and with their clamps.
+func (r *reader) redraw(
+	ctx context.Context, s *Session, p compiled, ids []int64, noise []io.Reader, climbed clamps,
+) (privacy.Released[sandbox.Rows], error) {
 	readings, err := r.readings(ctx, s, p.plan, ids)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
@@ -140,7 +144,7 @@ func (r *reader) redraw(ctx context.Context, s *Session, p compiled, ids []int64
 	for i := range readings {
 		readings[i].estimate = readings[i].estimate.Redraw(noise[i])
 	}
-	leaves, err := leafTables(ctx, p.plan, readings, nil)
+	leaves, err := leafTables(ctx, p.plan, readings, nil, climbed)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
@@ -171,7 +175,9 @@ func rowKey(plan *plans.Plan, row []policy.Value) string {
 	return b.String()
 }
 
-func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]policy.Value) [][]policy.Value {
+func addBounds(
+	plan *plans.Plan, rows sandbox.Rows, samples map[string][][]policy.Value, climbed clamps,
+) [][]policy.Value {
 	out := make([][]policy.Value, len(rows.Data))
 	for r, row := range rows.Data {
 		drawn := samples[rowKey(plan, row)]
@@ -183,8 +189,10 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 				continue
 			}
 			low, high := policy.Value(nil), policy.Value(nil)
-			if _, known := widthOf(c); known {
-				low, high = barOf(c, row[i])
+			if w, known := widthOf(c); known {
+				low, high = barOf(c, w.rat(), row[i])
+			} else if len(c.Climbs) > 0 { // NULL, and so are its bounds, where too few units show
+				low, high = barOf(c, climbed.off(c.Climbs), row[i])
 			} else {
 				low, high = quantiles(c.Type, drawn, i, plan.Confidence.Float())
 			}
@@ -283,9 +291,10 @@ func figure(x *big.Rat) string {
 
 // barOf is the interval of a column that has one about a value of it, rounded outwards to a value of its type; NULL
 // about NULL.
-func barOf(c plans.OutColumn, v policy.Value) (low, high policy.Value) {
-	w, _ := widthOf(c)
-	off := w.rat()
+func barOf(c plans.OutColumn, off *big.Rat, v policy.Value) (low, high policy.Value) {
+	if off == nil {
+		return nil, nil
+	}
 	switch v := v.(type) {
 	case int64:
 		at := new(big.Rat).SetInt64(v)

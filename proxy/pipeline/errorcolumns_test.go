@@ -73,13 +73,13 @@ func TestBars(t *testing.T) {
 		{policy.Float8, -1, big.NewRat(1, 3), 0.0, math.Nextafter(-1./3, -1), math.Nextafter(1./3, 1)},
 		{policy.Int8, -1, big.NewRat(1, 1), nil, nil, nil},
 	} {
-		low, high := barOf(plans.OutColumn{Type: c.typ, Typmod: c.typmod, Off: c.off}, c.value)
+		low, high := barOf(plans.OutColumn{Type: c.typ, Typmod: c.typmod}, c.off, c.value)
 		if fmt.Sprint(low) != fmt.Sprint(c.low) || fmt.Sprint(high) != fmt.Sprint(c.high) {
 			t.Errorf("%v ± %v: %v to %v, want %v to %v", c.value, c.off, low, high, c.low, c.high)
 		}
 	}
 	for _, typ := range []policy.Type{policy.Float4, policy.Float8} { // a value is itself rounded
-		low, high := barOf(plans.OutColumn{Type: typ, Typmod: -1, Off: big.NewRat(1, 4)}, 0.75)
+		low, high := barOf(plans.OutColumn{Type: typ, Typmod: -1}, big.NewRat(1, 4), 0.75)
 		if low, high := low.(float64), high.(float64); !(0.4999 < low && low < 0.5 && 1 < high && high < 1.0001) {
 			t.Errorf("0.75 ± 0.25 of %v: %v to %v", typ, low, high)
 		}

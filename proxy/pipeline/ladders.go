@@ -3,13 +3,12 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"math/big"
 	"slices"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
@@ -18,16 +17,42 @@ import (
 // What a unit adds in all is clamped to a step of a ladder that is chosen from the release (package totals): so how far
 // the answer is off is known once it is read.
 
-// climbedRuns reads the clamps of a leaf's runs of totals.
-func climbedRuns(plan *plans.Plan, leaf *plans.Leaf, readings []reading) map[*plans.Run]plans.Climbed {
-	climbed := map[*plans.Run]plans.Climbed{}
+// clamps are those of a plan's runs of totals.
+type clamps map[*plans.Run]plans.Climbed
+
+// clampsOf reads the clamps of a plan from what was released.
+func clampsOf(plan *plans.Plan, readings []reading) clamps {
+	climbed := clamps{}
 	sum := func(t plans.Term) int64 { return readings[t.Measure].estimate.Sum(t.Counter, t.Spans).Value() }
-	for _, runs := range leaf.Climbs() {
-		for i, c := range plan.Climb(runs, sum) {
-			climbed[runs[i]] = c
+	for _, leaf := range plan.Leaves {
+		for _, runs := range leaf.Climbs() {
+			for i, c := range plan.Climb(runs, sum) {
+				climbed[runs[i]] = c
+			}
 		}
 	}
 	return climbed
+}
+
+// off is how far a sum of totals is off at most, in each row; nil where too few units show in one of them.
+func (climbed clamps) off(list []plans.Climbing) *big.Rat {
+	off := new(big.Rat)
+	for _, c := range list {
+		most := int64(0)
+		for i := range c.Of.Runs {
+			run := &c.Of.Runs[i]
+			if run.Ladder == nil {
+				continue
+			}
+			own := climbed[run]
+			if own.Steps == 0 {
+				return nil
+			}
+			most = max(most, own.Off+own.Unseen)
+		}
+		off.Add(off, new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(most)))
+	}
+	return off
 }
 
 // climbedValue is the sum of a row of a run of totals; NULL where too few units show for a clamp.
@@ -51,10 +76,7 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 	if err != nil {
 		return notices
 	}
-	climbed := map[*plans.Run]plans.Climbed{}
-	for _, leaf := range plan.Leaves {
-		maps.Copy(climbed, climbedRuns(plan, leaf, readings))
-	}
+	climbed := clampsOf(plan, readings)
 	out, told := slices.Clone(notices), false
 	for i, c := range plan.Columns {
 		if len(c.Climbs) == 0 || !isShown(c) {
@@ -79,11 +101,10 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 
 // climbedText says how far a sum of totals is off. What units have above the clamp is not in it, however much that is;
 // about so many have any.
-func climbedText(plan *plans.Plan, list []plans.Climbing, climbed map[*plans.Run]plans.Climbed) string {
-	units, off := plan.Dataset.Unit.Name+"s", new(big.Rat)
-	clamps, above, upTo := []string{}, int64(0), new(big.Rat)
+func climbedText(plan *plans.Plan, list []plans.Climbing, climbed clamps) string {
+	units, off := plan.Dataset.Unit.Name+"s", climbed.off(list)
+	texts, above, upTo, root := []string{}, int64(0), new(big.Rat), false
 	for _, c := range list {
-		most := int64(0)
 		for i := range c.Of.Runs {
 			run := &c.Of.Runs[i]
 			if run.Ladder == nil {
@@ -93,33 +114,38 @@ func climbedText(plan *plans.Plan, list []plans.Climbing, climbed map[*plans.Run
 			if own.Steps == 0 {
 				return fewText(plan, own)
 			}
-			most, above = max(most, own.Off), max(above, own.Above)
+			above, root = max(above, own.Above), root || plan.Root(run)
 			if end := new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(own.UpTo)); end.Cmp(upTo) > 0 {
 				upTo = end
 			}
 			clamp := figure(new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(own.Clamp)))
-			if !slices.Contains(clamps, clamp) {
-				clamps = append(clamps, clamp)
+			if !slices.Contains(texts, clamp) {
+				texts = append(texts, clamp)
 			}
 		}
-		off.Add(off, new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(most)))
 	}
-	if upTo.Sign() > 0 {
-		return fmt.Sprintf("±%s a value at %s of all that %s add up to, but for those who add more than %s, if any do",
-			figure(off), percent(plan.Confidence), units, figure(upTo))
+	within := fmt.Sprintf("±%s a value at %s of ", figure(off), percent(plan.Confidence))
+	clamp := strings.Join(texts, " and ")
+	switch {
+	case upTo.Sign() > 0 && root:
+		return within + fmt.Sprintf("all that %s add up to, but for those whose groups' squares come to more than %s², "+
+			"if any do", units, figure(upTo))
+	case upTo.Sign() > 0:
+		return within + fmt.Sprintf("all that %s add up to, but for those who add more than %s, if any do", units,
+			figure(upTo))
+	case root: // of a unit in several groups Above counts each
+		return within + fmt.Sprintf("what %s add up to, whose groups' squares come to %s² each", units, clamp)
 	}
-	text := fmt.Sprintf("±%s a value at %s of what %s add up to %s each", figure(off), percent(plan.Confidence), units,
-		strings.Join(clamps, " and "))
-	return text + fmt.Sprintf(", which about %d exceed", above)
+	return within + fmt.Sprintf("what %s add up to %s each, which about %d exceed", units, clamp, above)
 }
 
 // fewText says why a sum of totals is NULL: how many units of about the same total show at this cost, and at which
 // multiple of it ten do.
 func fewText(plan *plans.Plan, c plans.Climbed) string {
 	times, units := c.Least/totals.Parts/10, plan.Dataset.Unit.Name+"s"
-	text := fmt.Sprintf("NULL: too few %s show: at this cost it takes about %.0f with a like total", units,
+	text := fmt.Sprintf("NULL: too few %s show: at this cost it takes about %.0f with a like total other than 0", units,
 		math.Ceil(10*times))
-	if plan.Dataset.Accountant != privacy.Pure {
+	if c.Kind == mechanisms.DiscreteGaussian {
 		times *= times
 	}
 	if times <= 1 {

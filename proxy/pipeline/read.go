@@ -31,12 +31,13 @@ func (r *reader) rows(ctx context.Context, s *Session, p compiled, ids []int64, 
 		if err != nil {
 			return err
 		}
-		leaves, err := leafTables(ctx, p.plan, readings, answers)
+		climbed := clampsOf(p.plan, readings)
+		leaves, err := leafTables(ctx, p.plan, readings, answers, climbed)
 		if err != nil {
 			return err
 		}
 		if rows, err = r.outside.query(ctx, s, p, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
-			rows, err = r.withErrors(ctx, s, p, ids, rows)
+			rows, err = r.withErrors(ctx, s, p, ids, rows, climbed)
 		}
 		return err
 	})
@@ -65,7 +66,8 @@ func (r *reader) readings(ctx context.Context, s *Session, plan *plans.Plan, ids
 }
 
 // leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
-func leafTables(ctx context.Context, plan *plans.Plan, readings []reading, answers runAnswers) ([]sandbox.Table, error) {
+func leafTables(ctx context.Context, plan *plans.Plan, readings []reading, answers runAnswers,
+	climbed clamps) ([]sandbox.Table, error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
 		if leaf.Synthetic != nil {
@@ -75,7 +77,7 @@ func leafTables(ctx context.Context, plan *plans.Plan, readings []reading, answe
 		if measures := leaf.Measures(); len(measures) == 0 {
 			tables[i] = publicLeaf(ctx, leaf)
 		} else {
-			tables[i] = leafTable(ctx, plan, leaf, readings, answers, readings[measures[0]].noisy)
+			tables[i] = leafTable(ctx, plan, leaf, readings, answers, climbed, readings[measures[0]].noisy)
 		}
 	}
 	return tables, context.Cause(ctx)
@@ -98,8 +100,7 @@ func publicLeaf(ctx context.Context, leaf *plans.Leaf) sandbox.Table {
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is
 // post-processing.
 func leafTable(ctx context.Context, plan *plans.Plan, leaf *plans.Leaf, readings []reading, answers runAnswers,
-	noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
-	climbed := climbedRuns(plan, leaf, readings)
+	climbed clamps, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
 	value := func(c *plans.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {

@@ -124,10 +124,11 @@ func BesideValues(notice string) string { return lostInNoise.ReplaceAllString(no
 // The sign before the error is one character of the client's encoding: ± where that is UTF-8, else a byte.
 var lostInNoise = regexp.MustCompile(`; mostly noise: .[0-9.]+ on values near [0-9.]+( \((?:[^()]|\([^()]*\))*\))?` +
 	`|; \d+ % of .*? is where .*? is NULL, which [^?]*\?` +
-	`|; \w+ .[0-9.]+ a value at [0-9.]+ % of what \w+ add up to [0-9. and]+ each, which about \d+ exceed` +
-	`|; \w+ .[0-9.]+ a value at [0-9.]+ % of all that \w+ add up to, but for those who add more than [0-9.]+, ` +
-	`if any do|; (\w+|in what some values are made of,) NULL: too few \w+ show: at this cost it takes about \d+ ` +
-	`with a like total(, and ten at \d+ times it)?`)
+	`|; \w+ .[0-9.]+ a value at [0-9.]+ % of (what \w+ add up to [0-9. and]+ each, which about \d+ exceed` +
+	`|what \w+ add up to, whose groups' squares come to [0-9. and]+² each` +
+	`|all that \w+ add up to, but for those who(se groups' squares come to| add) more than [0-9.]+²?, if any do)` +
+	`|; (\w+|in what some values are made of,) NULL: too few \w+ show: at this cost it takes about \d+ ` +
+	`with a like total other than 0(, and ten at \d+ times it)?`)
 
 // The number of a statement begins with its session's, which is random.
 var requests = regexp.MustCompile(`Request [0-9a-f]{16}-\d+`)
