@@ -89,7 +89,7 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 		fixed = declaredCount(q.Table)
 	}
 	several := derived.SeveralRows(q.Table)
-	if q.Table.MaxRowsPerUnit == 1 && derived.AnyRows(q.Table) { // its one is made of all rows, by rows too
+	if q.Table.MaxRowsPerUnit == 1 && !slices.ContainsFunc(q.Table.Base(), bounded) { // its one is of all rows, by rows too
 		several = false
 	}
 	if fixed != nil {
@@ -104,6 +104,9 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 	l.Steps = totals.To(min(most, totals.MaxTop))
 	return l, !several && len(l.Steps) <= fewSteps
 }
+
+// bounded reports whether by rows some of a unit's rows of a table of the policy may be left out.
+func bounded(t *policy.Table) bool { return !t.AnyRows && t.MaxRowsPerUnit > 1 }
 
 // clampedTo is the ladder of one step, cut to a whole number; nil means there is none so small or large.
 func clampedTo(clamp *big.Rat) totals.Ladder {
