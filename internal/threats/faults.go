@@ -723,6 +723,18 @@ var Faults = []Fault{
 		"rewrite.TestSquaredSharesAreApart", false,
 	},
 	{
+		"what is unseen is of all noises of a row", "mechanisms/totals/totals.go",
+		"2 * c.Law.Scale * math.Sqrt(float64(c.Each))",
+		"2 * c.Law.Scale",
+		"mechanisms/totals.TestUnseenOfSeveralCells", false,
+	},
+	{
+		"bounds of totals are those of the notice", "proxy/pipeline/errorcolumns.go",
+		"barOf(c, climbed.off(c.Climbs), row[i])",
+		"barOf(c, new(big.Rat), row[i])",
+		"test/answers.TestTotals", false,
+	},
+	{
 		"dp.coverage bounds what is above a clamp", "mechanisms/totals/totals.go",
 		"j < min(k.Shown+2, len(c.Ladder))",
 		"j < min(k.Shown, len(c.Ladder))",

@@ -112,7 +112,9 @@ func publicParts(plan *plans.Plan) []string {
 func freeOf(plan *plans.Plan) string {
 	var names []string
 	for _, m := range plan.Measures {
-		names = append(names, m.Name)
+		if !slices.Contains(names, m.Name) {
+			names = append(names, m.Name)
+		}
 	}
 	if len(plan.Measures) == 1 && mechanisms.Is[*mechanisms.Alarm](plan.Measures[0].Spec) {
 		return "free: a question of your run " + names[0]

@@ -108,6 +108,23 @@ func TestTotals(t *testing.T) {
 				if math.Abs(mine-exact) > 2*off { // twice, so that a sound answer is not within it once in a thousand
 					t.Errorf("%s: %g ± %g, PostgreSQL has %g", question, mine, off, exact)
 				}
+				alice.Ask("SET dp.error_columns = on")
+				if got = alice.Ask(question); len(got.Rows[0]) != 3 {
+					t.Fatalf("%s: %v", question, got.Rows)
+				}
+				low, _ := strconv.ParseFloat(got.Rows[0][1], 64)
+				high, _ := strconv.ParseFloat(got.Rows[0][2], 64)
+				if math.Abs(mine-off-low)+math.Abs(mine+off-high) > .01*off {
+					t.Errorf("%s: %g ± %g, from %g to %g", question, mine, off, low, high)
+				}
+				alice.Ask("SET dp.coverage = 'all'")
+				if got = alice.Ask(question); len(got.Rows[0]) == 3 {
+					if wider, _ := strconv.ParseFloat(got.Rows[0][2], 64); wider <= high {
+						t.Errorf("%s: up to %g, and of all up to %g", question, high, wider)
+					}
+				}
+				alice.Ask("RESET dp.coverage")
+				alice.Ask("RESET dp.error_columns")
 			}
 		})
 	}
