@@ -699,6 +699,18 @@ var Faults = []Fault{
 		"rewrite.TestAnyRowsAreNotMeasured", false,
 	},
 	{
+		"a unit's keys are counted, as many as the noise is made for", "rewrite/marginal.go",
+		"counted := \"\\nWHERE s.d <= \" + strconv.FormatInt(m.Finding.KeysEach(), 10)",
+		"counted := \"\"",
+		"rewrite.TestDiscoveryCountsUnits", false,
+	},
+	{
+		"noise is made for the keys that are counted", "mechanisms/discover.go",
+		"	return Discovery{rule, guard, k}, err",
+		"	return Discovery{rule, guard, k + 1}, err",
+		"rewrite.TestAuditFoundKeys", false,
+	},
+	{
 		"rows of any number are refused", "planner/linear/distinct.go",
 		"if !s.Table.AnyRows || s.PerGroup == 1",
 		"if s.Table != nil || s.PerGroup == 1",
