@@ -711,6 +711,18 @@ var Faults = []Fault{
 		"rewrite.TestAuditFoundKeys", false,
 	},
 	{
+		"parts of units are no rows", "planner/workload/error.go",
+		"plans.ByClamp(a.Table, worst); is {",
+		"plans.ByClamp(a.Table, worst); is && worst < 0 {",
+		"planner.TestBatchOfTotals", false,
+	},
+	{
+		"what is no key has a class of its own", "planner/linear/runs.go",
+		"if isKey(c, cell) || ",
+		"if c.Open != nil || ",
+		"planner.TestOpenColumnsOfAnyRows", false,
+	},
+	{
 		"rows of any number are refused", "planner/linear/distinct.go",
 		"if !s.Table.AnyRows || s.PerGroup == 1",
 		"if s.Table != nil || s.PerGroup == 1",

@@ -424,8 +424,8 @@ func (v *LeafPlanner) unitKeys(
 // unitKey puts the cells of a column into classes on which all keys over it are the same.
 func (v *LeafPlanner) unitKey(q *linear.Question, keys linear.Set, column int) (derived.UnitKey, *refuse.Refusal) {
 	c := q.Table.Columns[column]
-	if len(c.Product) > 0 || c.Open != nil {
-		return derived.UnitKey{Column: c}, nil // its parts together tell its cells; what is in no key of it has none
+	if len(c.Product) > 0 {
+		return derived.UnitKey{Column: c}, nil // its parts together tell its cells
 	}
 	var over []*semantics.Expr
 	for _, k := range keys {

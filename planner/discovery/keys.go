@@ -169,8 +169,8 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 		}
 		p.Finds = append(p.Finds, m)
 		p.Cost = p.Cost.Plus(m.Cost)
-		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that at "+
-			"least about "+predicate.Text(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+"s have"+fewOf(m)+"; every "+
+		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that "+
+			"at least about "+predicate.Text(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+"s have"+fewOf(m)+"; every "+
 			"question by it uses them from then on")
 	}
 	return nil

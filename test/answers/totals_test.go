@@ -191,7 +191,7 @@ func TestTotalsTogether(t *testing.T) {
 	}
 }
 
-// TestFoundKeysOfAnyRows: keys are found in a table that bounds no rows, of each person of one, and all rows of each
+// TestFoundKeysOfAnyRows: keys are found in a table that bounds no rows, of each person of one, under ρ of four, and all rows of each
 // are counted and added up by them, and by what functions make of them.
 func TestFoundKeysOfAnyRows(t *testing.T) {
 	kit.Beside(t)
@@ -202,20 +202,21 @@ func TestFoundKeysOfAnyRows(t *testing.T) {
 	towns := []string{"ALTER TABLE events ADD COLUMN town text", // most people have all five
 		"UPDATE events SET town = 'T' || ((uid + (day - DATE '2024-01-01')) % 5)",
 		"UPDATE events SET town = 'of one' WHERE uid = 8"}
-	for _, engine := range []string{"postgres", "duckdb"} {
-		t.Run(engine, func(t *testing.T) {
-			lab := kit.Lab{Engine: engine, Change: change, Budgets: kit.Budgets{User: "400000", Cap: "900000"}, With: towns}
+	for _, of := range [][4]string{{"postgres", "pure", "one", "10000"}, {"duckdb", "zcdp", "4", "300"}} {
+		t.Run(of[0]+", "+of[1], func(t *testing.T) {
+			lab := kit.Lab{Engine: of[0], Change: append([]string{"accountant: pure", "accountant: " + of[1]}, change...),
+				Budgets: kit.Budgets{User: "400000", Cap: "900000"}, With: towns}
 			plain, _ := kit.Lab{Engine: "postgres", With: towns}.Lay(t, 0)
 			alice := lab.Serve(t, 0).Connect("alice", "lab")
 			for _, set := range []string{"SET dp.epsilon = 1", "EXPLAIN SELECT town, count(*) FROM events GROUP BY 1",
 				"SELECT town, count(*) FROM events GROUP BY 1",
-				"SET dp.epsilon = 10000"} {
+				"SET dp.epsilon = " + of[3]} {
 				got := alice.Ask(set)
 				if got.Err != nil {
 					t.Fatal(set, got.Err)
 				}
 				if explained := fmt.Sprint(got.Rows); strings.HasPrefix(set, "SELECT") && len(got.Rows) != 5 ||
-					strings.HasPrefix(set, "EXPLAIN") && !strings.Contains(explained, "of whose keys one each is counted") {
+					strings.HasPrefix(set, "EXPLAIN") && !strings.Contains(explained, "of whose keys "+of[2]+" each") {
 					t.Errorf("%s: %s", set, explained)
 				}
 			}
