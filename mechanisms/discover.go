@@ -24,6 +24,22 @@ import (
 type Discovery struct {
 	rule  keys.Rule
 	guard noise.Distribution
+	each  int64
+}
+
+// FewKeys is how many keys of a unit are counted where it may have any number of them. Under ε the threshold grows with
+// that number, and what a key is counted by no faster: units of k keys each, one of which is counted of each, show as
+// many as all k would, and units of one key show k times as many. Under ρ the threshold grows with the root.
+//
+// Measured: keys found of 20,000 that 100,000 people have by Zipf's law, for ε 0.5 or ρ 0.25 and δ 6.25e-8, with 1, 4
+// and 16 keys of each. People with one: 422, 104, 21 and 1496, 733, 369; with 1 to 3,000 (Pareto 1.2): 426, 199, 69
+// and 1501, 1376, 999; with 5 and more (Pareto 1.5): 427, 421, 238 and 1524, 2816, 3157; with 30 each: 440, 425, 426
+// and 1570, 2870, 5501.
+func FewKeys(cost privacy.Cost) int64 {
+	if cost.Rho.Pico() > 0 {
+		return 4
+	}
+	return 1
 }
 
 // usual is about how many keys a discovery works with, MaxFound how many a backend need keep: one more says that there
@@ -59,11 +75,14 @@ func NewDiscovery(c Contribution, cost privacy.Cost) (Discovery, error) {
 		return Discovery{}, err
 	}
 	guard, err := noise.New(noise.Laplace, spread, 1)
-	return Discovery{rule, guard}, err
+	return Discovery{rule, guard, k}, err
 }
 
 // Valid reports whether d was made by NewDiscovery.
 func (d Discovery) Valid() bool { return d.rule.Valid() }
+
+// KeysEach is how many keys of a unit may be counted.
+func (d Discovery) KeysEach() int64 { return d.each }
 
 // Threshold is the noisy number of units from which on a key is shown, Half the true number from which on it is with
 // probability one half.

@@ -213,3 +213,24 @@ func TestBatchAnswersNothingFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchOfTotals: how far values of units' totals are off is said for each 1 of their clamp, and not in the parts
+// that are released.
+func TestBatchOfTotals(t *testing.T) {
+	p := testPolicy(t)
+	visits := p.Datasets[0].Table("public", "visits")
+	visits.AnyRows, visits.MaxRowsPerUnit, visits.Releases = true, 1_000_000, nil
+	c := testContext(t, p)
+	for _, text := range []string{`SELECT count(*) FROM visits`, `SELECT ward, count(*) FROM visits GROUP BY 1`} {
+		b, err := workload.PlanBatch(parsedAll(t, c, text), c, epsilon(t, "1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := b.Statements[0]
+		one := math.Sqrt(2 * 9. / 8) // Laplace noise of scale 1 in each step
+		if s.Values != 0 || s.RMSE != 0 || s.HalfWidth != 0 || math.Abs(s.ByClamp/one-1) > .05 {
+			t.Errorf("%s: %d values, RMSE %g, ±%d, and %g by clamp, want %g",
+				text, s.Values, s.RMSE, s.HalfWidth, s.ByClamp, one)
+		}
+	}
+}

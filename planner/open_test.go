@@ -18,10 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
-// openContext is the test policy with an open column, and δ in the budget or not.
-func openContext(t *testing.T, delta string) reuse.Context {
-	t.Helper()
-	text := policytest.Over("duckdb:x.duckdb") + `
+// openPolicyText has an open column; DELTA is for the δ of a budget.
+var openPolicyText = policytest.Over("duckdb:x.duckdb") + `
   - id: census
     unit: {name: person, key: people.person_id}
     accountant: pure
@@ -35,7 +33,11 @@ func openContext(t *testing.T, delta string) reuse.Context {
           - {name: sex, type: text, domain: {values: [f, m]}}
           - {name: age, type: integer, domain: {min: 0, max: 9}}
 `
-	p, err := policy.Parse([]byte(strings.Replace(text, "DELTA", delta, 1)), "policy.yaml")
+
+// openContext is the test policy with an open column, and δ in the budget or not.
+func openContext(t *testing.T, delta string) reuse.Context {
+	t.Helper()
+	p, err := policy.Parse([]byte(strings.Replace(openPolicyText, "DELTA", delta, 1)), "policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,4 +215,42 @@ func cellsCounted(m *plans.Measure, run plans.Run) (list []string) {
 		}
 	}
 	return list
+}
+
+// TestOpenColumnsOfAnyRows: where no bound of rows is declared keys are found, of each person few; counts and sums by
+// them, and by what functions make of them, are of totals.
+func TestOpenColumnsOfAnyRows(t *testing.T) {
+	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
+		const people = "max_rows_per_unit: 1\n"
+		visits := people + "        columns: [{name: kind, type: boolean}]\n" +
+			"      - name: visits\n        unit: visits.who = people.person_id\n"
+		text := strings.NewReplacer(people, visits, "accountant: pure", "accountant: "+accountant.String(),
+			"DELTA", ", delta: 1e-5").Replace(openPolicyText)
+		p, err := policy.Parse([]byte(text), "policy.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := testContext(t, p)
+		c.Settings.SearchPath = nil
+		for text, finds := range map[string]int{
+			`SELECT zip, count(*) FROM visits GROUP BY zip`:                                       1,
+			`SELECT zip, sex, avg(age) FROM visits GROUP BY 1, 2`:                                 1,
+			`SELECT lower(left(zip, 2)), sum(age) FROM visits GROUP BY 1`:                         1,
+			`SELECT zip = 'a', count(*) FROM visits GROUP BY 1`:                                   1,
+			`SELECT zip, count(DISTINCT who) FROM visits GROUP BY 1`:                              1,
+			`SELECT count(*) FILTER (WHERE zip = 'a'), count(*) FROM visits`:                      0,
+			`SELECT kind, zip, count(*) FROM people JOIN visits ON person_id = who GROUP BY 1, 2`: 1,
+		} {
+			plan, refusal := planned(t, c, text)
+			if refusal != nil || len(plan.Finds) != finds {
+				t.Errorf("%s, %s: %v", accountant, text, refusal)
+				continue
+			}
+			for _, m := range plan.Finds {
+				if got := m.Finding.KeysEach(); got != mechanisms.FewKeys(m.Cost) {
+					t.Errorf("%s, %s: %d keys of a person are counted", accountant, text, got)
+				}
+			}
+		}
+	}
 }

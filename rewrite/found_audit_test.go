@@ -23,8 +23,8 @@ func TestAuditFoundKeys(t *testing.T) {
 	t.Logf("seed %d", seed)
 	answers := stattest.Length(40_000, 400_000)
 	for d, open := range groupDatabases(t) {
-		for _, bounds := range []string{"max_groups_per_unit: 2\n        max_rows_per_group: 2", "max_rows_per_unit: 2"} {
-			t.Run(d.String()+", "+bounds[:8], func(t *testing.T) {
+		for _, bounds := range []string{"max_groups_per_unit: 2\n        max_rows_per_group: 2", "max_rows_per_unit: 2", ""} {
+			t.Run(d.String()+", "+bounds, func(t *testing.T) {
 				p := openPolicy(t, bounds)
 				p.Datasets[0].Defaults.Epsilon = privacy.MicroEpsilon(1_000_000)
 				m := openPlan(t, p, groupStatements[0], holdsKeys{}).Finds[0]
@@ -53,14 +53,14 @@ func TestAuditFoundKeys(t *testing.T) {
 				}
 				twice := m.Cost
 				twice.Epsilon = privacy.MicroEpsilon(2 * m.Cost.Epsilon.Micro())
-				loud, err := mechanisms.NewDiscovery(m.Table.ContributionTo(2), twice)
+				loud, err := mechanisms.NewDiscovery(mechanisms.Contribution{Rows: m.Finding.KeysEach(), Neighbors: privacy.AddRemove}, twice)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if got := foundEpsilon(t, m, loud, truth, answers, alarm); got <= paid {
 					t.Errorf("half of the noise is not caught: ε is at least %.4f of %.4f", got, paid)
 				}
-				for name, pattern := range map[string]string{"bounding is switched off": "s.d <= 1000", "sensitivity is halved": "s.d <= 4"} {
+				for name, pattern := range map[string]string{"bounding is switched off": "s.d <= 1000", "sensitivity is halved": fmt.Sprintf("s.d <= %d", 2*m.Finding.KeysEach())} {
 					if got := foundEpsilon(t, m, m.Finding, sides(planted(`s\.d <= \d+`, pattern)(q.SQL())), answers, alarm); got <= paid {
 						t.Errorf("%s is not caught: ε is at least %.4f of %.4f", name, got, paid)
 					}

@@ -237,14 +237,11 @@ func apart(m *plans.Measure, l *derived.Laddered) bool {
 		if at := slices.Index(m.Table.Columns, c); at < len(l.Keys) {
 			classes = l.Keys[at].First
 		}
-		from := 0
-		for _, r := range classes {
-			if int(r.Class) == from {
-				shown[i] = append(shown[i], int32(m.Piece(i, from)))
-			}
-			from += r.Length
+		first, cells := derived.FirstCells(classes)
+		for _, at := range first {
+			shown[i] = append(shown[i], int32(m.Piece(i, at)))
 		}
-		if combinations *= len(shown[i]); combinations > 2*m.Spec.Cells || from != c.Domain.Size() {
+		if combinations *= len(first); combinations > derived.MostApart || cells != c.Domain.Size() {
 			return false
 		}
 	}

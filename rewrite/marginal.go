@@ -259,8 +259,17 @@ func (w *writer) timesRows(n string, decimal bool) string {
 }
 
 // discovery writes the query that finds the keys of an open column: each key's text, cut as everywhere else, and the
-// number of units that have it. Of a unit's keys, in the order of a hash of the unit and the key, the first count: how
-// many is what the policy says of its groups, or of its rows.
+// number of units of which it is counted. Of a unit's keys, in the order of a hash of the unit and the key, the first
+// are counted: as many as the noise is made for.
+//
+// Claim. A unit moves the numbers of at most k keys, k = m.Finding.KeysEach(), each by 1, whatever rows it has.
+// Neighbours. Its rows are absent, or others: it moves k numbers, or k of each of two. Proof. g has each pair of a unit
+// and a key once, so that a unit has one row in s for each of its keys, numbered without gaps or ties by row_number
+// over the rows of that u: of these k are left, each in the group of another key. Which they are is a function of u and
+// of its own keys, for what follows the hash is the key, and no two keys of a unit are the same: so other units' rows
+// are left as they are. Where a constraint proves that a unit has one row, it has one key. Rows that name no unit are
+// units of their own, of one row and so of one key (single): g.n of them have a key. ∎ Limit: all keys of a unit are
+// sorted, at most as many as it has rows, to choose k.
 func (w *writer) discovery(m *plans.Measure) string {
 	v := w.over(m.Table, "b")
 	v.open = m.Open
@@ -268,18 +277,17 @@ func (w *writer) discovery(m *plans.Measure) string {
 	if slices.Contains(w.proven, m.Table) {
 		return "SELECT b.k, " + units + "\nFROM " + v.base(false, 0) + " AS b\nGROUP BY b.k"
 	}
-	most := m.Table.MaxRowsPerUnit
-	if m.Table.MaxGroups > 0 {
-		most = m.Table.MaxGroups
-	}
+	pairs := "(SELECT DISTINCT b.u, b.k\n  FROM " + v.base(false, 0) + " AS b)"
 	order := " ORDER BY " + w.hashed([]limb{w.unitLimb("g.u"), w.textLimb("g.k")}) + ", g.k"
+	number, items := w.call("row_number")+" OVER (PARTITION BY g.u"+order+")", "g.k, "
 	if m.Table.NullEach {
-		return "SELECT s.k, " + w.output(w.summed(w.single("s.u", "s.n", w.whole(1)), 0), "units") + "\nFROM (SELECT g.u, g.k, g.n, " +
-			w.single("g.u", "1", w.call("row_number")+" OVER (PARTITION BY g.u"+order+")") + " AS d\n  FROM (SELECT b.u, b.k, " + w.call("count", "*") + " AS n\n  FROM " +
-			v.base(false, 0) + " AS b\n  GROUP BY b.u, b.k) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
+		units = w.output(w.summed(w.single("s.u", "s.n", w.whole(1)), 0), "units")
+		pairs = "(SELECT b.u, b.k, " + w.call("count", "*") + " AS n\n  FROM " + v.base(false, 0) + " AS b\n  GROUP BY b.u, b.k)"
+		number, items = w.single("g.u", "1", number), "g.u, g.k, g.n, "
 	}
-	return "SELECT s.k, " + units + "\nFROM (SELECT g.k, " + w.call("row_number") + " OVER (PARTITION BY g.u" + order + ") AS d\n  FROM (SELECT DISTINCT b.u, b.k\n  FROM " +
-		v.base(false, 0) + " AS b) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
+	counted := "\nWHERE s.d <= " + strconv.FormatInt(m.Finding.KeysEach(), 10)
+	return "SELECT s.k, " + units + "\nFROM (SELECT " + items + number + " AS d\n  FROM " + pairs + " AS g) AS s" +
+		counted + "\nGROUP BY s.k"
 }
 
 // fewValues is the number of values of an open column, or of one of whole numbers, that are compared one by one with

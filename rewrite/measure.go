@@ -28,6 +28,8 @@ func checkMeasure(m *plans.Measure) error {
 		return errors.New("rewrite: a measure of a public table")
 	case len(m.Counters) == 0:
 		return errors.New("rewrite: a measure without counters")
+	case m.Open != nil && !m.Finding.Valid():
+		return errors.New("rewrite: keys that are found for no cost")
 	case m.Open != nil && (m.Table.Derived != nil || m.Table.Dataset.Unit.Row || !slices.Contains(m.Table.Columns, m.Open) || m.Open.Open == nil):
 		return errors.New("rewrite: keys of a column that is not open")
 	}
@@ -41,7 +43,7 @@ func checkMeasure(m *plans.Measure) error {
 			return errors.New("rewrite: a derived table over rows that are units")
 		}
 	}
-	if m.Table.AnyRows && m.PerGroup != 1 {
+	if m.Open == nil && m.Table.AnyRows && m.PerGroup != 1 {
 		return errors.New("rewrite: a measure by rows of which a unit may have any number")
 	}
 	if !checkLaddered(m) {

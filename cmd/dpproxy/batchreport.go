@@ -100,6 +100,7 @@ type batchStatement struct {
 	Values    int     `json:"values,omitempty"`
 	RMSE      float64 `json:"rmse,omitempty"`
 	HalfWidth int64   `json:"half_width,omitempty"`
+	ByClamp   float64 `json:"rmse_by_clamp,omitempty"` // of units' totals: times their clamp, which is chosen from what is released
 	Sums      bool    `json:"sums,omitempty"`
 	Alone     string  `json:"alone_at_the_same_error,omitempty"`
 	Free      string  `json:"alone_answered_by,omitempty"`
@@ -140,7 +141,7 @@ func newBatchReport(b *workload.Batch, scripts []pricedScript, d *policy.Dataset
 }
 
 func (r *batchReport) statement(script pricedScript, one proxy.Priced, s workload.BatchStatement, a privacy.Accountant) batchStatement {
-	out := batchStatement{File: script.name, Line: proxy.Line(script.text, one.From), Text: one.Text, Values: s.Values, RMSE: s.RMSE, HalfWidth: s.HalfWidth, Sums: s.Sums}
+	out := batchStatement{File: script.name, Line: proxy.Line(script.text, one.From), Text: one.Text, Values: s.Values, RMSE: s.RMSE, HalfWidth: s.HalfWidth, ByClamp: s.ByClamp, Sums: s.Sums}
 	switch {
 	case s.Refusal != nil:
 		out.Refusal = s.Refusal.Message
@@ -224,6 +225,9 @@ func (s batchStatement) text() string {
 		if s.Sums {
 			text += ", and sums"
 		}
+	}
+	if s.ByClamp > 0 {
+		text += fmt.Sprintf("; RMSE about %.4g × its clamp", s.ByClamp)
 	}
 	if s.Free != "" && s.words == (privacy.Cost{}).String() {
 		return text + "; one by one free, by " + s.Free

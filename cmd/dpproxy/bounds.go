@@ -62,7 +62,7 @@ The embedded ledger serves one program at a time: stop the proxy first; a ledger
 	flags.StringVar(&o.dataset, "dataset", "", "the dataset; needed where she has budgets in several")
 	flags.StringVar(&o.table, "table", "", "the table, as analysts know it")
 	flags.StringArrayVar(&o.columns, "column", nil, "a column with domain: private; may be repeated (default: all of the table)")
-	flags.BoolVar(&o.rows, "rows", false, "ask how many rows a unit has (default: without --column, where max_rows_per_unit is above 1)")
+	flags.BoolVar(&o.rows, "rows", false, "ask how many rows a unit has (default: without --column, where max_rows_per_unit is there and above 1)")
 	flags.StringVar(&o.epsilon, "epsilon", "", "what all of it costs (under zcdp it buys e²/2 of ρ)")
 	flags.StringVar(&o.rho, "rho", "", "what all of it costs, in ρ, where the dataset's accountant is zcdp or either")
 	flags.Float64Var(&o.confidence, "confidence", 0.95, "with what probability a column's ends and limits hold together, and each ± by itself")
@@ -154,12 +154,12 @@ func (o bounding) request(p *policy.Policy) (r *bounds.Request, c mechanisms.Con
 }
 
 // asksRows reports whether the number of a unit's rows is asked: unless the flag says otherwise, of a whole table of
-// whose units the policy expects several.
+// whose units the policy allows several, up to a bound.
 func (o bounding) asksRows(t *policy.Table) bool {
 	if o.rowsAsked {
 		return o.rows
 	}
-	return len(o.columns) == 0 && t.MaxRowsPerUnit > 1
+	return len(o.columns) == 0 && t.MaxRowsPerUnit > 1 && !t.AnyRows
 }
 
 // chosenColumns are those that are named, or all without bounds.

@@ -257,6 +257,9 @@ func typicalQuestions(t *policy.Table) []typical {
 		list = append(list, typical{fmt.Sprintf(form, quoted...), answer})
 	}
 	ask(rows, "SELECT count(*) FROM %s")
+	if t.MaxRowsPerUnit > 1 && !t.AnyRows && !t.DeclaresTotal() { // without the bound
+		ask(nil, "SET dp.contribution = ladder; SELECT count(*) FROM %s")
+	}
 	groups, days, amounts, found := columnsByUse(t)
 	if len(groups) > 0 {
 		g := groups[0]
@@ -278,7 +281,7 @@ func typicalQuestions(t *policy.Table) []typical {
 		ask(new(big.Rat).Quo(rows, big.NewRat(2, 1)), "SELECT count(*) FROM %[2]s WHERE %[1]s >= "+text, a.Name)
 		ask(new(big.Rat).Mul(rows, value), "SELECT sum(%s) FROM %s", a.Name)
 		ask(value, "SELECT avg(%s) FROM %s", a.Name)
-		if a.Domain.Regular <= maxRanked {
+		if a.Domain.Regular <= maxRanked && !t.AnyRows {
 			ask(value, "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY %s) FROM %s", a.Name)
 		}
 		if len(groups) > 0 {
@@ -366,7 +369,7 @@ func (to page) typical(ctx context.Context, d *policy.Dataset, log *slog.Logger)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(w, "  %s\t%s\n", q.sql, q.priced(priced[0]))
+			fmt.Fprintf(w, "  %s\t%s\n", q.sql, q.priced(priced[len(priced)-1]))
 		}
 	}
 	if more > 0 {
@@ -382,7 +385,7 @@ func (q typical) priced(one proxy.Priced) string {
 	}
 	text := one.Cost.String() + "; " + one.Error
 	if one.Error == "" && len(one.Leaves) > 0 {
-		text += "error " + strings.Join(one.Leaves[0].Errors, "; ")
+		text += "error " + strings.TrimPrefix(strings.Join(one.Leaves[0].Errors, "; "), "n1: ")
 	}
 	if one.HalfWidth != nil && q.answer != nil && q.answer.Sign() > 0 {
 		share, _ := new(big.Rat).Quo(one.HalfWidth, q.answer).Float64()

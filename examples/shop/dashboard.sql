@@ -10,4 +10,4 @@ SELECT channel, round(100.0 * count(*) FILTER (WHERE status = 'returned') / coun
 SELECT k.name, round(sum(l.quantity * l.unit_price)) AS revenue FROM order_lines l JOIN products p ON p.product_id = l.product_id
   JOIN categories k ON k.category_id = p.category_id GROUP BY k.name ORDER BY k.name;
 -- How many orders a customer has
-SELECT orders, count(*) AS customers FROM (SELECT customer_id, count(*) AS orders FROM orders GROUP BY customer_id) AS t GROUP BY orders ORDER BY orders;
+SELECT least(orders, 10) AS orders, count(*) AS customers FROM (SELECT customer_id, count(*) AS orders FROM orders GROUP BY customer_id) AS t GROUP BY 1 ORDER BY 1;

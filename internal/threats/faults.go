@@ -699,6 +699,30 @@ var Faults = []Fault{
 		"rewrite.TestAnyRowsAreNotMeasured", false,
 	},
 	{
+		"a unit's keys are counted, as many as the noise is made for", "rewrite/marginal.go",
+		"counted := \"\\nWHERE s.d <= \" + strconv.FormatInt(m.Finding.KeysEach(), 10)",
+		"counted := \"\"",
+		"rewrite.TestDiscoveryCountsUnits", false,
+	},
+	{
+		"noise is made for the keys that are counted", "mechanisms/discover.go",
+		"	return Discovery{rule, guard, k}, err",
+		"	return Discovery{rule, guard, k + 1}, err",
+		"rewrite.TestAuditFoundKeys", false,
+	},
+	{
+		"parts of units are no rows", "planner/workload/error.go",
+		"plans.ByClamp(a.Table, worst); is {",
+		"plans.ByClamp(a.Table, worst); is && worst < 0 {",
+		"planner.TestBatchOfTotals", false,
+	},
+	{
+		"what is no key has a class of its own", "planner/linear/runs.go",
+		"if isKey(c, cell) || ",
+		"if c.Open != nil || ",
+		"planner.TestOpenColumnsOfAnyRows", false,
+	},
+	{
 		"rows of any number are refused", "planner/linear/distinct.go",
 		"if !s.Table.AnyRows || s.PerGroup == 1",
 		"if s.Table != nil || s.PerGroup == 1",

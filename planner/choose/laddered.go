@@ -158,7 +158,7 @@ func (v *LeafPlanner) ofLadder(
 		return nil, refusal
 	}
 	l.Keys = byColumn
-	l.Root = v.Optimizer.Context.Accountant() == privacy.ZCDP && len(l.Keys) > 0 && v.classed(l.Keys)
+	l.Root = v.Optimizer.Context.Accountant() == privacy.ZCDP && len(l.Keys) > 0 && v.classed(&l)
 	sub.Table = derived.NewLaddered(&l)
 	step, share := len(l.Keys), sub.Table.Columns[len(l.Keys)+1]
 	sub.Keys = append(sub.Keys, semantics.ColumnExpr(step, policy.Int8, -1, -1))
@@ -183,21 +183,29 @@ const (
 	mostCompared = 1 << 7
 )
 
-// classed gives each key its classes, where each cell is one, and reports whether all have some.
-func (v *LeafPlanner) classed(keys []derived.UnitKey) bool {
-	for i, k := range keys {
-		if k.First != nil {
-			continue
+// classed gives each key its classes, where each cell is one, and reports whether all have some, and together with the
+// steps no more than are looked at one by one (derived.MostApart).
+func (v *LeafPlanner) classed(l *derived.Laddered) bool {
+	combinations := len(l.Steps)
+	if l.Signs {
+		combinations *= 2
+	}
+	for i, k := range l.Keys {
+		if k.First == nil {
+			size, most := k.Column.Domain.Size(), mostClasses
+			if !k.Column.Domain.Single() {
+				most = mostCompared
+			}
+			if len(k.Column.Product) > 0 || size > most {
+				return false
+			}
+			v.Binder.Env.Work.Take(size, 8)
+			l.Keys[i].First = derived.Singles(size)
 		}
-		size, most := k.Column.Domain.Size(), mostClasses
-		if !k.Column.Domain.Single() {
-			most = mostCompared
-		}
-		if len(k.Column.Product) > 0 || size > most {
+		first, _ := derived.FirstCells(l.Keys[i].First)
+		if combinations *= len(first); combinations > derived.MostApart {
 			return false
 		}
-		v.Binder.Env.Work.Take(size, 8)
-		keys[i].First = derived.Singles(size)
 	}
 	return true
 }

@@ -295,6 +295,17 @@ func Singles(n int) []ClassRun {
 	return list
 }
 
+// FirstCells are the first cells of classes, in order, and how many cells there are.
+func FirstCells(classes []ClassRun) (first []int, cells int) {
+	for _, r := range classes {
+		if int(r.Class) == cells {
+			first = append(first, cells)
+		}
+		cells += r.Length
+	}
+	return first, cells
+}
+
 // IsIdentity reports whether each is a class of its own, in order.
 func IsIdentity(class []int32) bool {
 	for i, c := range class {

@@ -82,6 +82,10 @@ func NewLaddered(l *Laddered) *policy.Table {
 	return t
 }
 
+// MostApart is up to how many combinations of keys' classes and of steps are looked at one by one, whether shares whose
+// squares are bounded are in cells of their own. Of keys that are found it counts what is none of them too.
+const MostApart = 1 << 21
+
 // IsLaddered reports whether the rows of a table are shares.
 func IsLaddered(t *policy.Table) bool {
 	_, is := t.Derived.(*Laddered)

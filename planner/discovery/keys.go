@@ -77,9 +77,6 @@ func (o *Keys) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
 			}
 		}
 	}
-	if c.Table.AnyRows {
-		return linear.AnyRows.At(-1, c.Table.Dataset.Unit.Name, c.Table.Name)
-	}
 	budget, ok := x.Dataset.Budget(x.User)
 	if !ok || budget.Cost.Delta.Atto() < discoveries {
 		return NoDelta.At(-1, c.Name)
@@ -172,10 +169,23 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 		}
 		p.Finds = append(p.Finds, m)
 		p.Cost = p.Cost.Plus(m.Cost)
-		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that at least about "+predicate.Text(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+
-			"s have; every question by it uses them from then on")
+		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that "+
+			"at least about "+predicate.Text(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+"s have"+fewOf(m)+"; every "+
+			"question by it uses them from then on")
 	}
 	return nil
+}
+
+// fewOf says how many keys of a unit are looked at where it may have any number of them.
+func fewOf(m *plans.Measure) string {
+	n := m.Finding.KeysEach()
+	switch {
+	case !m.Table.AnyRows:
+		return ""
+	case n == 1:
+		return ", of whose keys one each is counted"
+	}
+	return ", of whose keys " + predicate.Text(n) + " each are counted"
 }
 
 // Share is what each of so many discoveries of a statement may cost: all of it together, or half.

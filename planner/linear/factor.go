@@ -357,13 +357,18 @@ func Decode(at int, sizes []int, cells []int) {
 	}
 }
 
+// isKey reports whether a cell of a column is shown: of an open one those of keys are.
+func isKey(c *policy.Column, cell int) bool {
+	return c.Open == nil || cell != c.Domain.Other && (cell != c.Domain.Null || c.NullKey)
+}
+
 // hidden is an open column that the factor's keys read in a cell that is no key: what has not been found is not shown.
 // nil means there is none. Conditions that are among the keys show nothing: of count(*) FILTER (WHERE zip = '805')
 // beside count(*) the rows of all other texts, and of none, are counted too.
 func (v *Solver) hidden(p *Factor, cells []int) *policy.Column {
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]
-		if c.Open == nil || cells[i] != c.Domain.Other && (cells[i] != c.Domain.Null || c.NullKey) {
+		if isKey(c, cells[i]) {
 			continue
 		}
 		if slices.ContainsFunc(p.Keys, func(k int) bool {

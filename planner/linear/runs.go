@@ -118,10 +118,25 @@ const (
 	bytesOfClass = 512
 )
 
+// valuesText is a text of what expressions are on a box, the same where they are.
+func valuesText(b *semantics.Box, exprs []*semantics.Expr) (string, *refuse.Refusal) {
+	values := make([]policy.Value, len(exprs))
+	for k, e := range exprs {
+		value, refusal := b.Steady(e)
+		if refusal != nil {
+			return "", refusal
+		}
+		values[k] = value
+	}
+	return semantics.KeyText(values), nil
+}
+
 // FirstCellsOf puts the cells of a column into classes on which all expressions over it are the same, each named by its
 // first cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
+// What is no key of an open column has a class of its own.
 func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs []derived.ClassRun, refusal *refuse.Refusal) {
-	d, seen := b.Table.Columns[column].Domain, map[string]int32{}
+	c, seen := b.Table.Columns[column], map[string]int32{}
+	d := c.Domain
 	starts, ok := b.FewPieces(column, exprs, nil)
 	if !ok {
 		b.Env.Work.Take(d.Size(), bytesOfFirst+8)
@@ -130,15 +145,13 @@ func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs [
 	for i, cell := range starts {
 		b.Env.Work.Take(1, bytesOfFirst)
 		b.Set(column, cell)
-		values := make([]policy.Value, len(exprs))
-		for k, e := range exprs {
-			value, refusal := b.Steady(e)
-			if refusal != nil {
+		unknown := func(e *semantics.Expr) bool { return !c.Any || !b.Knows(e) }
+		name := "hidden " + predicate.Text(int64(cell))
+		if isKey(c, cell) || !slices.ContainsFunc(exprs, unknown) {
+			if name, refusal = valuesText(b, exprs); refusal != nil {
 				return nil, refusal
 			}
-			values[k] = value
 		}
-		name := semantics.KeyText(values)
 		if _, known := seen[name]; !known {
 			b.Env.Work.Take(1, bytesOfClass)
 			seen[name] = int32(cell)

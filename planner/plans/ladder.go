@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Climbing is a column of a leaf that is made of units' totals, and what one of its whole numbers is worth in a sum.
@@ -137,6 +138,39 @@ func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
 	c.Off = int64(math.Ceil(off + totals.Rounded(max(0, units.Int64()), c.Clamp)))
 	c.Above = max(0, above.Quo(above, big.NewInt(totals.Parts)).Int64())
 	return c
+}
+
+// ByClamp is about the root mean squared error of a value that is made of units' totals, for each 1 that its clamp
+// comes to be, where that of all its cells together is a variance in parts; not ok where t is no table of shares. Up to
+// which step they are read is not known, but that each is some three times the one below it, so that the squares of all
+// come to about 9/8 of the last one's.
+func ByClamp(t *policy.Table, variance float64) (off float64, ok bool) {
+	l, ok := t.Derived.(*derived.Laddered)
+	if ok {
+		off = math.Sqrt(variance/float64(len(l.Steps))*9/8) / totals.Parts
+	}
+	return off, ok
+}
+
+// fewSteps is after how many steps what is below them no longer counts in their errors.
+const fewSteps = 8
+
+// OffByClamp is about how far off a run of totals is for each 1 that its clamp comes to be, without what is above. A
+// step is some three times the one below it: so what is read up to it errs by little more than it does itself. It is
+// that of the row that is read from most cells.
+func (p *Plan) OffByClamp(run *Run) *big.Rat {
+	cells := func(row []Term) (n int) {
+		for _, t := range row {
+			n += mechanisms.CellsIn(t.Spans)
+		}
+		return n
+	}
+	row := slices.MaxFunc(run.Mix, func(a, b []Term) int { return cells(a) - cells(b) })
+	one := Run{Measure: run.Measure, Ladder: run.Ladder, Mix: [][]Term{row}}
+	kept := Plan{Measures: p.Measures, Confidence: p.Confidence}
+	nothing := kept.released(&one, func(Term) int64 { return 0 })
+	c := kept.climbed(&one, nothing, totals.Kept{Steps: min(len(run.Ladder), fewSteps)})
+	return big.NewRat(c.Off, c.Clamp)
 }
 
 // stepOf is the step that a term of a run of totals is of.

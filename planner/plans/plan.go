@@ -321,9 +321,13 @@ type SortKey struct {
 // MarginalsKind is the kind of a measure of several grouping sets at once.
 const MarginalsKind = "marginals"
 
-// Price plans the discovery for a cost.
+// Price plans the discovery for a cost. A unit has as many keys as it has groups or rows.
 func (m *Measure) Price(cost privacy.Cost) (err error) {
-	if m.Finding, err = mechanisms.NewDiscovery(m.Table.ContributionTo(2), cost); err == nil {
+	c := m.Table.ContributionTo(2)
+	if m.Table.AnyRows {
+		c.Rows = mechanisms.FewKeys(cost)
+	}
+	if m.Finding, err = mechanisms.NewDiscovery(c, cost); err == nil {
 		m.Cost, m.Spec, m.Why = cost, m.Finding.Spec(1), "the keys of "+m.Open.Name+" are not known yet"
 	}
 	return err

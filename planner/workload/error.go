@@ -107,6 +107,10 @@ func (w *batch) read(st *BatchStatement, squares *float64, m *plans.Measure, k *
 			worst, widest, unit = v, row, of
 		}
 	}
+	if off, is := plans.ByClamp(a.Table, worst); is {
+		st.ByClamp = max(st.ByClamp, off)
+		return sum / float64(len(rows))
+	}
 	half := int64(0)
 	if r != nil {
 		half = errors.Of(cellsRead(r, widest)).HalfWidth

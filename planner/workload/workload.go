@@ -43,6 +43,7 @@ type BatchStatement struct {
 	Sums      bool    // sums besides, of which nothing is reported
 	RMSE      float64 // of its values; of a choice nothing is known before the data
 	HalfWidth int64   // the largest, at the confidence
+	ByClamp   float64 // above 0: the largest of values of units' totals, for each 1 that the clamp of one comes to be
 	Alone     privacy.Cost
 	From      string // where a statement before answers it: nothing is charged then
 }

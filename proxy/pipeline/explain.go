@@ -253,6 +253,14 @@ func boundText(c mechanisms.Contribution) string {
 	return text
 }
 
+// aboveText is for sessions whose errors of totals bound what is above their clamps.
+func aboveText(plan *plans.Plan) string {
+	if plan.CoversAll {
+		return ", and what may be above that"
+	}
+	return ""
+}
+
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
 func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 	var lines []string
@@ -274,8 +282,8 @@ func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 				continue
 			}
 			if run.Ladder != nil {
-				lines = append(lines, fmt.Sprintf("%s: known once its clamp is chosen, of %d steps, from what is released",
-					c.Name, len(run.Ladder)))
+				lines = append(lines, fmt.Sprintf("%s: about ±%s × its clamp, which is chosen, of %d steps, from what is "+
+					"released%s", c.Name, figure(plan.OffByClamp(&run)), len(run.Ladder), aboveText(plan)))
 				continue
 			}
 			widest = max(widest, runWidth(plan, &run, confidence))

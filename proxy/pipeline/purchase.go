@@ -346,7 +346,7 @@ func (a *Answerer) explainFinds(ctx context.Context, plan *plans.Plan, e *explan
 		sql, args := sent(queries[i])
 		leaves = append(leaves, explainedLeaf{Name: "keys_" + fmt.Sprint(i+1), Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Source: "found first", Why: m.Why,
 			Mechanism:   fmt.Sprintf("%s noise on each key's number of %ss, shown from about %d on (threshold %d)", m.Finding.Noise(), m.Table.Dataset.Unit.Name, m.Finding.Half(), m.Finding.Threshold()),
-			Sensitivity: boundText(m.Table.ContributionTo(2)), Cost: m.Cost.String(), Errors: []string{"keys of fewer units are not shown"}, Query: sql, Arguments: args})
+			Sensitivity: fmt.Sprintf("%d key%s a unit", m.Finding.KeysEach(), plural(int(m.Finding.KeysEach()))), Cost: m.Cost.String(), Errors: []string{"keys of fewer units are not shown"}, Query: sql, Arguments: args})
 	}
 	e.Leaves = append(leaves, e.Leaves...)
 	return nil

@@ -62,7 +62,7 @@ var mechanismRows = []mechanismRow{
 	{"What a person adds in all", "SET dp.contribution = ladder", []string{
 		`SELECT sum(minutes) FROM visits`, `SELECT kind, count(*), sum(minutes) FROM visits GROUP BY kind`},
 		[]string{"sum of whole numbers from 0 to 1073741824 with discrete Laplace noise",
-			"known once its clamp is chosen"}},
+			"× its clamp, which is chosen"}},
 	{"Reports known up front", "", nil, nil},
 }
 

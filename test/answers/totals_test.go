@@ -207,3 +207,60 @@ func TestTotalsTogether(t *testing.T) {
 		t.Errorf("%d months of nobody have an average", nobody)
 	}
 }
+
+// TestFoundKeysOfAnyRows: keys are found in a table that bounds no rows, of each person of one, under ρ of four, and all rows of each
+// are counted and added up by them, and by what functions make of them.
+func TestFoundKeysOfAnyRows(t *testing.T) {
+	kit.Beside(t)
+	change := append([]string{"max_epsilon: 1,", "max_epsilon: 20000,", "delta: 0", "delta: 1e-3",
+		"max_rows_per_unit: 5\n        ", "", "- {name: uid, type: bigint, keys: join}\n          - {name: day,",
+		"- {name: uid, type: bigint, keys: join}\n          - {name: town, type: text, keys: discover}\n          - {name: day,",
+	}, kit.Undeclared...)
+	towns := []string{"ALTER TABLE events ADD COLUMN town text", // most people have all five
+		"UPDATE events SET town = 'T' || ((uid + (day - DATE '2024-01-01')) % 5)",
+		"UPDATE events SET town = 'of one' WHERE uid = 8"}
+	for _, of := range [][4]string{{"postgres", "pure", "one", "10000"}, {"duckdb", "zcdp", "4", "300"}} {
+		t.Run(of[0]+", "+of[1], func(t *testing.T) {
+			lab := kit.Lab{Engine: of[0], Change: append([]string{"accountant: pure", "accountant: " + of[1]}, change...),
+				Budgets: kit.Budgets{User: "400000", Cap: "900000"}, With: towns}
+			plain, _ := kit.Lab{Engine: "postgres", With: towns}.Lay(t, 0)
+			alice := lab.Serve(t, 0).Connect("alice", "lab")
+			for _, set := range []string{"SET dp.epsilon = 1", "EXPLAIN SELECT town, count(*) FROM events GROUP BY 1",
+				"SELECT town, count(*) FROM events GROUP BY 1",
+				"SET dp.epsilon = " + of[3]} {
+				got := alice.Ask(set)
+				if got.Err != nil {
+					t.Fatal(set, got.Err)
+				}
+				if explained := fmt.Sprint(got.Rows); strings.HasPrefix(set, "SELECT") && len(got.Rows) != 5 ||
+					strings.HasPrefix(set, "EXPLAIN") && !strings.Contains(explained, "of whose keys "+of[2]+" each") {
+					t.Errorf("%s: %s", set, explained)
+				}
+			}
+			for _, question := range []string{
+				`SELECT town, count(*) FROM events WHERE town <> 'of one' GROUP BY 1 ORDER BY 1`,
+				`SELECT town, sum(amount), avg(amount) FROM events WHERE town <> 'of one' GROUP BY 1 ORDER BY 1`,
+				`SELECT lower(town), count(DISTINCT uid) FROM events WHERE town <> 'of one' GROUP BY 1 ORDER BY 1`,
+				`SELECT lower(left(town, 1)), count(*) FROM events WHERE town <> 'of one' GROUP BY 1 ORDER BY 1`,
+				`SELECT right(town, 1), count(*) FROM events e JOIN people p ON p.uid = e.uid
+					WHERE town <> 'of one' AND p.age < 40 GROUP BY 1 ORDER BY 1`,
+			} {
+				got, want := alice.Ask(question), rowsOf(t, plain, question)
+				if got.Err != nil || len(got.Rows) != len(want) {
+					t.Errorf("%s: %v %v, PostgreSQL has %v", question, got.Rows, got.Err, want)
+					continue
+				}
+				for r, row := range want {
+					for c, value := range row {
+						mine, err := strconv.ParseFloat(got.Rows[r][c], 64)
+						exact, no := strconv.ParseFloat(value, 64)
+						if no != nil && value != got.Rows[r][c] ||
+							no == nil && (err != nil || math.Abs(mine-exact) > 4+math.Abs(exact)*3e-4) {
+							t.Errorf("%s: row %d has %s, PostgreSQL %s", question, r, got.Rows[r][c], value)
+						}
+					}
+				}
+			}
+		})
+	}
+}

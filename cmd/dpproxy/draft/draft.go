@@ -43,6 +43,7 @@ type drafter struct {
 	asked   map[string]bool // what a mark has asked already
 	dates   bool            // some first and last day is a guess
 	some    bool            // and so is which codes some column has
+	several bool            // of some table a unit may have several rows
 }
 
 // Write drafts a policy. Where the schema does not tell whom the budget protects, the error is a Doubt.
@@ -125,6 +126,11 @@ datasets:
     defaults: {epsilon: 0.02, max_epsilon: 1, confidence: 0.95}   # of one question; dpproxy check says how many fit
     tables:
 `)
+	if d.several {
+		fmt.Fprintf(&d.out, "      # Tables without max_rows_per_unit: all rows count, and what a %[1]s adds to a count or sum is bounded in all. "+
+			"Where you know how many rows\n      # a %[1]s has at most, that line adds quantiles of rows, joins of many rows "+
+			"with many, UNION, dp.max_error and releases.\n", d.unitName())
+	}
 	if d.dates {
 		fmt.Fprintf(&d.out, "      # EDIT: columns of dates and times have %s to %s, a guess: "+
 			"init --from 2020-01-01 --until 2029-12-31 gives them yours\n", firstDay, lastDay)
@@ -198,10 +204,10 @@ func (d *drafter) private(p *part) {
 	}
 	d.out.WriteString("        expected_rows: 100000           # a public guess; never counted\n")
 	d.path(p)
-	if rows := d.rows(p); rows == 1 {
+	if d.single(p) {
 		d.out.WriteString("        max_rows_per_unit: 1\n")
 	} else {
-		fmt.Fprintf(&d.out, "        max_rows_per_unit: %d           # a guess: more rows of one %s are left out, and noise grows with it\n", rows, d.unitName())
+		d.several = true
 	}
 	lines := d.columns(p)
 	d.unique(p, lines)
@@ -284,29 +290,19 @@ func (d *drafter) line(c *Column, l listing) {
 	d.out.WriteString(entry + "\n")
 }
 
-// rows guesses how many rows one unit has: one where the schema says so, and more the farther the unit is.
-func (d *drafter) rows(p *part) int {
+// single reports whether the schema says that one unit has one row.
+func (d *drafter) single(p *part) bool {
 	switch p.role {
 	case unitTable:
-		return 1
+		return true
 	case backward:
-		return d.rows(p.from)
+		return d.single(p.from)
 	case leftOut:
-		return 10
+		return false
 	}
 	first := p.paths[0]
-	above := d.part(first.to)
-	switch {
-	case p.table.isUnique(first.column):
-		return d.rows(above)
-	case above.role == unitTable:
-		return 10
-	}
-	return min(3*d.rows(above), maxRows)
+	return p.table.isUnique(first.column) && d.single(d.part(first.to))
 }
-
-// maxRows is the most rows of one unit that is guessed.
-const maxRows = 1000
 
 // path writes how a table's rows name their unit.
 func (d *drafter) path(p *part) {
