@@ -296,9 +296,8 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 		return n
 	}
 	d := k.Column.Domain
-	cell, singles := 0, true
+	cell := 0
 	for _, run := range k.First {
-		singles = singles && run.Length == 1 && int(run.Class) == cell
 		if run.Length < 1 || run.Length > d.Size()-cell || run.Class < 0 || int(run.Class) > cell {
 			w.fail("classes of another number of cells")
 			return n
@@ -309,7 +308,7 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 		w.fail("classes of another number of cells")
 		return n
 	}
-	if singles && !d.Ordered() { // the number of the cell
+	if !d.Ordered() && slices.Equal(k.First, derived.Singles(cell)) { // the number of the cell
 		return n
 	}
 	if first := w.firstByNumber(k.Column, n, k.First); first != "" || w.err != nil {

@@ -200,9 +200,6 @@ func checkLaddered(m *plans.Measure) bool {
 		return true
 	}
 	share := m.Table.Columns[len(m.Table.Columns)-1]
-	if l := m.Table.Derived.(*derived.Laddered); l.Root && !apart(m, l) {
-		return false
-	}
 	if len(m.Sums) != 1 || m.Sums[0] == nil || m.Open != nil || m.Window != nil || m.Contribution().Rows != 1 {
 		return false
 	}
@@ -222,10 +219,14 @@ func asksOf(p predicate.Pred, c *policy.Column) bool {
 	return slices.Contains(columns, c)
 }
 
-// apart reports whether no two shares of a unit are added up in one observation, and noise is by the squares of what
-// moves: each combination of keys' classes and of steps is placed in a cell of its own, and cells are observed as they
-// are. Classes are what rows are grouped by, each shown by its first cell (unitKey).
-func apart(m *plans.Measure, l *derived.Laddered) bool {
+// apart reports whether, of shares whose squares add up (Root), no two of a unit are in one observation, and noise is
+// by squares: each combination of keys' classes and of steps is placed in a cell of its own, and cells are observed as
+// they are. Classes are what rows are grouped by, each shown by its first cell (unitKey).
+func apart(m *plans.Measure) bool {
+	l, is := m.Table.Derived.(*derived.Laddered)
+	if !is || !l.Root {
+		return true
+	}
 	own := m.Spec.Counts()
 	if m.Place == nil || own.Strategy.Kind != mechanisms.Identity || len(own.Sums) != 1 ||
 		own.Sums[0].Noise.Kind != mechanisms.DiscreteGaussian || len(m.Grain) != len(l.Keys)+1 {

@@ -46,7 +46,7 @@ func checkMeasure(m *plans.Measure) error {
 	if m.Open == nil && m.Table.AnyRows && m.PerGroup != 1 {
 		return errors.New("rewrite: a measure by rows of which a unit may have any number")
 	}
-	if !checkLaddered(m) {
+	if !checkLaddered(m) || !apart(m) {
 		return errors.New("rewrite: another question to a ladder than its shares")
 	}
 	if m.Sums != nil && len(m.Sums) != len(m.Counters) {

@@ -50,7 +50,7 @@ func (g *Grouping) byRows() bool {
 
 // known is a condition, and that sums are not NULL, which those of totals are where too few units show: LEAST and
 // GREATEST would take the end of a domain for them.
-func (g *Grouping) known(condition string, sums ...string) string {
+func known(g *Grouping, condition string, sums ...string) string {
 	if g.byRows() {
 		return condition
 	}
@@ -107,7 +107,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		return g.found(w.Sum(x, s, n), typ)
 	}
 	rows := counter(nil)
-	n, clear := w.Counter(rows), g.known(w.Clear(rows, 0), s)
+	n, clear := w.Counter(rows), known(g, w.Clear(rows, 0), s)
 	if name == "avg" && number == "numeric" {
 		total := w.Total(x, s, n)
 		return g.found(fmt.Sprintf("CASE WHEN %[5]s THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.Constant(x.Most), w.Constant(x.Least), total, clear), typ)
@@ -130,9 +130,9 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	q := w.Counter(counter(square))
 	over := n
 	if !strings.HasSuffix(name, "_pop") {
-		clear, over = g.known(w.Clear(rows, 1), s), fmt.Sprintf("(%s - 1)", n)
+		clear, over = known(g, w.Clear(rows, 1), s), fmt.Sprintf("(%s - 1)", n)
 	}
-	clear = g.known(clear, q)
+	clear = known(g, clear, q)
 	if number == "numeric" {
 		squares := w.Times(w.Times(w.Scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent), fine), fine)
 		away := fmt.Sprintf("(%s - %s * %s)", w.Total(x, s, n), w.Constant(fine.Middle()), n)
@@ -244,7 +244,7 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	case "regr_sxy":
 		text = sxy
 	}
-	clear := g.known(w.Clear(rows, least), sums...)
+	clear := known(g, w.Clear(rows, least), sums...)
 	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, text), policy.Float8)
 }
 
