@@ -208,7 +208,7 @@ func tells(name, said []string, end int) bool {
 }
 
 // shown lists the columns of a public table that are shown, and reports whether it has nothing else but totals, names
-// of rows and when they were made.
+// of rows, flags and when they were made.
 func (d *drafter) shown(t *Table) (all string, codes bool) {
 	var names []string
 	codes = !stockWords.names(t.Name)
@@ -216,7 +216,7 @@ func (d *drafter) shown(t *Table) (all string, codes bool) {
 		switch hidden := d.publicColumn(t, c).hidden != ""; {
 		case !hidden:
 			names = append(names, c.Name)
-		case kindOf(c) != total && kindOf(c) != naming && !(dated(c) && upkeepWords.in(c.Name)):
+		case !slices.Contains([]kind{total, naming, flag}, kindOf(c)) && !(dated(c) && upkeepWords.in(c.Name)):
 			codes = false
 		}
 	}
