@@ -124,6 +124,10 @@ func (w *writer) sizes(l *derived.Laddered) string {
 	where := a.only(l.Where)
 	input := a.input()
 	if w.dialect.SortsGroups { // units are many, and the window over them takes their groups in this order
+		if len(l.Keys) > 0 || l.Value != nil || l.Where != nil { // an index has the order, and not the rows
+			input = "(SELECT * FROM " + input + where + " OFFSET 0) AS " + a.alias
+			where = ""
+		}
 		input = "(SELECT * FROM " + input + where + " ORDER BY " + strings.Join(groups, ", ") + ") AS " + a.alias
 		where = ""
 	}

@@ -61,7 +61,7 @@ const totalsPolicy = `
 
 // duckTotals are the same tables for DuckDB.
 var duckTotals = []string{
-	"SET threads = 2",
+	"SET threads = 2", "CREATE SCHEMA public", "USE private.public",
 	"CREATE TABLE people AS SELECT g AS person, 'c' || g % 12 AS city FROM range(1, 1000001) r(g)",
 	"SELECT setseed(0.5)",
 	`CREATE TABLE orders AS SELECT p AS person, 'k' || floor(random() ** 2 * 8)::int AS kind,
