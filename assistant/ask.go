@@ -59,10 +59,16 @@ const maxRows = 500
 var errNoBound = errors.New("max_cost is the most that the question may cost, a decimal number such as 0.1; " +
 	"price says what it costs")
 
+// Amount reads a cost as it is written: a decimal number from 0 on.
+func Amount(text string) (amount *big.Rat, ok bool) {
+	amount, ok = new(big.Rat).SetString(text)
+	return amount, ok && strings.Trim(text, "0123456789.") == ""
+}
+
 func (a *Assistant) answer(ctx context.Context, in askInput, settings map[string]string) (out Answered, err error) {
 	out = Answered{Columns: []string{}, Rows: [][]Cell{}, Cost: "0", Caveats: []string{}}
-	asked, ok := new(big.Rat).SetString(in.MaxCost)
-	if !ok || asked.Sign() < 0 || strings.Trim(in.MaxCost, "0123456789.") != "" {
+	asked, ok := Amount(in.MaxCost)
+	if !ok {
 		return out, errNoBound
 	}
 	most, settle := a.reserve(asked)
@@ -81,8 +87,8 @@ func (a *Assistant) answer(ctx context.Context, in askInput, settings map[string
 	}
 	c, err := a.open(ctx, settings)
 	if err != nil {
-		out.Refusal = refused(err)
-		return out, unless(out.Refusal, err)
+		out.Refusal, err = refused(err)
+		return out, err
 	}
 	defer c.close()
 	charged = most // until the proxy has said what it was
@@ -95,11 +101,12 @@ func (a *Assistant) answer(ctx context.Context, in askInput, settings map[string
 		out.Remaining = last[0]["remaining"]
 	}
 	if out.Cost = decimal(charged); err != nil {
-		if out.Refusal = refused(err); out.Refusal != nil && out.Refusal.SQLState == "53400" && most.Cmp(asked) < 0 {
+		out.Refusal, err = refused(err)
+		if out.Refusal != nil && out.Refusal.SQLState == "53400" && most.Cmp(asked) < 0 {
 			out.Refusal.Hint = "This session may spend no more than " + decimal(most) +
 				". What was paid for stays free."
 		}
-		return out, unless(out.Refusal, err)
+		return out, err
 	}
 	out.Cut, out.Caveats = cut, append(out.Caveats, c.notices...)
 	out.Columns, out.Rows = withIntervals(names, rows)
@@ -221,8 +228,8 @@ func (a *Assistant) history(
 	out := Happened{Charges: []Row{}, Releases: []Row{}}
 	c, err := a.open(ctx, nil)
 	if err != nil {
-		out.Refusal = refused(err)
-		return nil, out, unless(out.Refusal, err)
+		out.Refusal, err = refused(err)
+		return nil, out, err
 	}
 	defer c.close()
 	if in.Most <= 0 || in.Most > maxRows {

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -74,13 +73,13 @@ type Refusal struct {
 	Hint     string `json:"hint,omitempty" jsonschema:"what to do instead, often a statement that works"`
 }
 
-// refused is the refusal that an error is; nil means it is none.
-func refused(err error) *Refusal {
+// refused is an error as the refusal that it is, which is an answer, or else as an error.
+func refused(err error) (*Refusal, error) {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		return nil
+		return nil, err
 	}
-	return &Refusal{e.Code, e.Message, e.Detail, e.Hint}
+	return &Refusal{e.Code, e.Message, e.Detail, e.Hint}, nil
 }
 
 // Described is what describe answers.
@@ -122,17 +121,18 @@ func (a *Assistant) describe(
 	out := Described{HowToAsk: howToAsk, Budget: []Row{}, Tables: []Table{}, Releases: []Row{}, Limit: a.left()}
 	c, err := a.open(ctx, nil)
 	if err != nil {
-		out.Refusal = refused(err)
-		return nil, out, unless(out.Refusal, err)
+		out.Refusal, err = refused(err)
+		return nil, out, err
 	}
 	defer c.close()
 	tables, err := c.rows(ctx, `SELECT t.table_schema AS s, t.table_name AS n, t.public AS p, t.unit AS u,
-		t.expected_rows AS r FROM dp.tables t ORDER BY 1, 2`)
+		t.expected_rows AS r, CASE WHEN t.table_schema <> 'public' THEN quote_ident(t.table_schema) || '.' ELSE '' END
+		|| quote_ident(t.table_name) AS q FROM dp.tables t ORDER BY 1, 2`)
 	if err != nil {
 		return nil, out, err
 	}
-	columns, err := c.rows(ctx, `SELECT d.table_schema AS s, d.table_name AS t, d.column_name AS n, d.data_type AS y,
-		d.domain AS d, pg_catalog.col_description(a.attrelid, a.attnum::int4) AS c
+	columns, err := c.rows(ctx, `SELECT d.table_schema AS s, d.table_name AS t, quote_ident(d.column_name) AS n,
+		d.data_type AS y, d.domain AS d, pg_catalog.col_description(a.attrelid, a.attnum::int4) AS c
 		FROM dp.columns d JOIN pg_catalog.pg_namespace n ON n.nspname = d.table_schema
 		JOIN pg_catalog.pg_class r ON r.relnamespace = n.oid AND r.relname = d.table_name
 		JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attname = d.column_name ORDER BY 1, 2, a.attnum`)
@@ -140,14 +140,13 @@ func (a *Assistant) describe(
 		return nil, out, err
 	}
 	for _, row := range tables {
-		name := qualified(row["s"], row["n"])
-		if in.Table != "" && in.Table != name && in.Table != row["n"] {
+		if in.Table != "" && in.Table != row["q"] && in.Table != row["n"] {
 			continue
 		}
-		t := Table{Name: name, Private: row["p"] != "t", Unit: row["u"], Rows: row["r"], Columns: []Column{}}
+		t := Table{Name: row["q"], Private: row["p"] != "t", Unit: row["u"], Rows: row["r"], Columns: []Column{}}
 		for _, c := range columns {
 			if c["s"] == row["s"] && c["t"] == row["n"] {
-				t.Columns = append(t.Columns, Column{identifier(c["n"]), c["y"], cmp.Or(c["c"], c["d"])})
+				t.Columns = append(t.Columns, Column{c["n"], c["y"], cmp.Or(c["c"], c["d"])})
 			}
 		}
 		out.Tables = append(out.Tables, t)
@@ -158,26 +157,6 @@ func (a *Assistant) describe(
 	}
 	out.Releases, err = c.rows(ctx, "SELECT name, kind, table_name, cost, paid FROM dp.releases ORDER BY 1")
 	return nil, out, err
-}
-
-// qualified is a table as a statement names it.
-func qualified(schema, name string) string {
-	if schema == "public" {
-		return identifier(name)
-	}
-	return identifier(schema) + "." + identifier(name)
-}
-
-// identifier quotes a name where SQL needs that.
-func identifier(name string) string {
-	plain := name != "" && (name[0] < '0' || name[0] > '9')
-	for _, c := range name {
-		plain = plain && (c == '_' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9')
-	}
-	if plain {
-		return name
-	}
-	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
 // Priced is what price answers.
@@ -222,14 +201,14 @@ func (a *Assistant) price(
 	}
 	c, err := a.open(ctx, settings)
 	if err != nil {
-		out.Refusal = refused(err)
-		return nil, out, unless(out.Refusal, err)
+		out.Refusal, err = refused(err)
+		return nil, out, err
 	}
 	defer c.close()
 	text, err := c.text(ctx, "EXPLAIN (ALTERNATIVES, FORMAT JSON, SQL off) "+in.SQL)
 	if err != nil {
-		out.Refusal = refused(err)
-		return nil, out, unless(out.Refusal, err)
+		out.Refusal, err = refused(err)
+		return nil, out, err
 	}
 	var explained []struct {
 		Plan struct {
@@ -267,12 +246,4 @@ type pricedWay struct {
 	Measure, Cost, Why string
 	Error              string `json:"Expected Error"`
 	Taken              bool
-}
-
-// unless is an error where it is no refusal, which is an answer.
-func unless(r *Refusal, err error) error {
-	if r != nil {
-		return nil
-	}
-	return err
 }

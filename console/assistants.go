@@ -3,6 +3,7 @@ package console
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -30,10 +31,9 @@ type assisted struct {
 }
 
 const (
-	maxAssisted     = 1024             // names that are known at a time
-	maxOpened       = 32               // sessions that are opened by one of them
-	openedIn        = 30 * time.Minute // in so long, after which a session that is not used ends
-	answersInTenMin = 10 * time.Minute // an answer of the private database and its wait
+	maxAssisted = 1024             // names that are known at a time
+	maxOpened   = 32               // sessions that are opened by one of them
+	openedIn    = 30 * time.Minute // in so long, after which a session that is not used ends
 )
 
 func (c *Console) newAssistants() *assistants {
@@ -61,12 +61,7 @@ func (c *Console) assist(out http.ResponseWriter, in *http.Request) {
 		return
 	}
 	dataset := in.PathValue("dataset")
-	var text []byte
-	for _, part := range []string{c.name, name, password, dataset} {
-		sum := sha256.Sum256([]byte(part))
-		text = append(text, sum[:]...)
-	}
-	key := sha256.Sum256(text)
+	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", name, password, dataset))
 	defer kept(in)()
 	found := c.assistants.find(key)
 	if found == nil {
@@ -88,8 +83,7 @@ func (c *Console) assist(out http.ResponseWriter, in *http.Request) {
 		refuse(out, http.StatusTooManyRequests, "too many sessions were opened: go on with one of them")
 		return
 	}
-	// A connection that is gone needs none.
-	_ = http.NewResponseController(out).SetWriteDeadline(time.Now().Add(answersInTenMin))
+	waitFor(out, pageTime(c.Policy()))
 	out.Header().Del("Content-Security-Policy")
 	c.assistants.handler.ServeHTTP(out, assistant.With(in, &assistant.Proved{User: name, Dataset: dataset,
 		Key: hex.EncodeToString(key[:]), Dial: found.who.Dial}))

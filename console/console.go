@@ -307,11 +307,16 @@ func (c *Console) serve(out http.ResponseWriter, in *http.Request, s *session, p
 	defer kept(in)()
 	p := c.Policy()
 	limit := pageTime(p)
-	_ = http.NewResponseController(out).SetWriteDeadline(time.Now().Add(limit + sendTimeout + bodyTimeout)) // a connection that is gone needs none
+	waitFor(out, limit)
 	ctx, done := context.WithTimeout(in.Context(), limit)
 	defer done()
 	defer context.AfterFunc(s.served, done)()
 	page(&request{Request: in, out: out, session: s, console: c, policy: p, ctx: ctx})
+}
+
+// waitFor lets an answer be made for so long before it is sent. A connection that is gone needs no deadline.
+func waitFor(out http.ResponseWriter, limit time.Duration) {
+	_ = http.NewResponseController(out).SetWriteDeadline(time.Now().Add(limit + sendTimeout + bodyTimeout))
 }
 
 // readForm reads a form of at most so many bytes, and answers where it cannot be read.

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"math/big"
 	"net"
 	"net/url"
 	"regexp"
@@ -75,8 +74,8 @@ func (c *checker) assistants(s *serverT, here place) {
 		here.problem("mcp is served at the console's address: server.console is missing")
 	}
 	if text := string(s.MCP.MaxCost); text != "" {
-		most, ok := new(big.Rat).SetString(text)
-		if !ok || most.Sign() < 0 || len(text) > 30 {
+		most, ok := amount(text)
+		if !ok {
 			here.key("max_cost").problem("max_cost is %.40q, must be a number from 0 on, such as 0.5", text)
 			return
 		}

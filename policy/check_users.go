@@ -127,9 +127,14 @@ func ReadContribution(text string) (word string, most *big.Rat, ok bool) {
 	if contains([]string{"policy", "rows", "ladder"}, text) {
 		return text, nil, true
 	}
-	most, ok = new(big.Rat).SetString(text)
-	ok = ok && len(text) <= 30 && strings.Trim(text, "0123456789.") == "" && most.Sign() > 0
-	return "", most, ok
+	most, ok = amount(text)
+	return "", most, ok && most.Sign() > 0
+}
+
+// amount reads a decimal number from 0 on.
+func amount(text string) (x *big.Rat, ok bool) {
+	x, ok = new(big.Rat).SetString(text)
+	return x, ok && len(text) <= 30 && strings.Trim(text, "0123456789.") == ""
 }
 
 // settings checks a user's session settings and writes them as SET would take them.

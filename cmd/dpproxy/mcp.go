@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,8 +30,8 @@ run of the assistant may spend. A client's configuration:
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a := &assistant.Assistant{Version: version, Connect: connector(url)}
 			if limit != "" {
-				most, ok := new(big.Rat).SetString(limit)
-				if !ok || most.Sign() < 0 || strings.ContainsAny(limit, "/eE") {
+				most, ok := assistant.Amount(limit)
+				if !ok {
 					return exitCode{2, fmt.Errorf("--max-cost is %q, must be a decimal number such as 1", limit)}
 				}
 				a.Limit = most

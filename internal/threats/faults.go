@@ -754,7 +754,7 @@ var Faults = []Fault{
 	},
 	{
 		"bounds of totals are those of the notice", "proxy/pipeline/errorcolumns.go",
-		"barOf(c, climbed.off(c.Climbs), row[i])",
+		"barOf(c, climbed.of(c.Climbs).off, row[i])",
 		"barOf(c, new(big.Rat), row[i])",
 		"test/answers.TestTotals", false,
 	},

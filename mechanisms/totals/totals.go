@@ -259,8 +259,8 @@ func (c Released) climb() climb {
 	return climb{c, r, r.first * unit, list}
 }
 
-// alone is what is kept of what no quotient is made of: of one row all that shows; of several up to the step with the
-// least of what is beyond it and of the error of its noise.
+// alone is what is kept of totals that are asked by themselves: of one row all that shows; of several up to the step
+// with the least of what is beyond it and of the error of its noise.
 func (c climb) alone() Kept {
 	top := len(c.steps)
 	switch {

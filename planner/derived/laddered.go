@@ -92,6 +92,12 @@ func IsLaddered(t *policy.Table) bool {
 	return is
 }
 
+// BySquares reports whether the rows of a table are shares whose squares add up to a unit's parts.
+func BySquares(t *policy.Table) bool {
+	l, is := t.Derived.(*Laddered)
+	return is && l.Root
+}
+
 // SeveralRows reports whether a unit may have several rows of a table whose rows are all read: of what has one row by
 // the policy that one is read, as it is by rows (package rewrite).
 func SeveralRows(t *policy.Table) bool {

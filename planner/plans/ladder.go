@@ -59,15 +59,10 @@ type Climbed struct {
 	Off   int64 // the half-width of what is read, the choice of the clamp included, at the plan's confidence
 	Above int64 // about so many units add more than that, a noisy number
 	Kind  mechanisms.NoiseKind
+	Root  bool // the clamp is of the root of the sum of squares of what a unit has in all groups
 
 	// Where coverage is of all: a bound of what units have above the clamp, up to totals of so much. 0 means it is not.
 	Unseen, UpTo int64
-}
-
-// Root reports whether a run's clamp is of the root of the sum of squares of what a unit has in all groups.
-func (p *Plan) Root(run *Run) bool {
-	l, is := p.Measures[run.Measure].Table.Derived.(*derived.Laddered)
-	return is && l.Root
 }
 
 // wider is how much wider the noise of what is read is where the last step was chosen for it: the exact law of a fixed
@@ -110,7 +105,7 @@ func (p *Plan) released(run *Run, sum func(t Term) int64) totals.Released {
 
 // climbed is how a run is read up to the steps that are kept of it.
 func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
-	c := Climbed{Kept: kept, Kind: of.Law.Kind}
+	c := Climbed{Kept: kept, Kind: of.Law.Kind, Root: derived.BySquares(p.Measures[run.Measure].Table)}
 	if c.Steps == 0 {
 		return c
 	}

@@ -192,7 +192,7 @@ func addBounds(
 			if w, known := widthOf(c); known {
 				low, high = barOf(c, w.rat(), row[i])
 			} else if len(c.Climbs) > 0 { // NULL, and so are its bounds, where too few units show
-				low, high = barOf(c, climbed.off(c.Climbs), row[i])
+				low, high = barOf(c, climbed.of(c.Climbs).off, row[i])
 			} else {
 				low, high = quantiles(c.Type, drawn, i, plan.Confidence.Float())
 			}

@@ -217,7 +217,7 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 		of = " of the weighted sums"
 	}
 	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", spec.Sensitivity(contribution).L1, root(spec.L2Squared(contribution)), of, contribution.Neighbors, boundText(contribution))
-	if l, is := m.Table.Derived.(*derived.Laddered); is && l.Root { // shares of a unit come to more in L1
+	if derived.BySquares(m.Table) { // shares of a unit come to more in L1
 		e.Sensitivity = fmt.Sprintf("L2 %s (%s)", root(spec.L2Squared(contribution)), contribution.Neighbors)
 	}
 	if mechanisms.Is[*mechanisms.Choice](m.Spec) && m.Spec.Spread() > 0 {

@@ -34,25 +34,40 @@ func clampsOf(plan *plans.Plan, readings []reading) clamps {
 	return climbed
 }
 
-// off is how far a sum of totals is off at most, in each row; nil where too few units show in one of them.
-func (climbed clamps) off(list []plans.Climbing) *big.Rat {
-	off := new(big.Rat)
+// sumOfTotals is what is known of a sum of totals: how far it is off at most, in each row, its clamps, and the largest
+// of what its runs say.
+type sumOfTotals struct {
+	off, upTo *big.Rat
+	clamps    []string
+	above     int64
+	root      bool
+	few       *plans.Climbed // of which too few units show, so that the sum is NULL and off nil; nil means there is none
+}
+
+func (climbed clamps) of(list []plans.Climbing) (sum sumOfTotals) {
+	sum.off, sum.upTo = new(big.Rat), new(big.Rat)
 	for _, c := range list {
+		worth := func(n int64) *big.Rat { return new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(n)) }
 		most := int64(0)
 		for i := range c.Of.Runs {
-			run := &c.Of.Runs[i]
-			if run.Ladder == nil {
+			own, is := climbed[&c.Of.Runs[i]]
+			switch {
+			case !is:
 				continue
+			case own.Steps == 0:
+				return sumOfTotals{few: &own}
 			}
-			own := climbed[run]
-			if own.Steps == 0 {
-				return nil
+			most, sum.above, sum.root = max(most, own.Off+own.Unseen), max(sum.above, own.Above), sum.root || own.Root
+			if end := worth(own.UpTo); end.Cmp(sum.upTo) > 0 {
+				sum.upTo = end
 			}
-			most = max(most, own.Off+own.Unseen)
+			if clamp := figure(worth(own.Clamp)); !slices.Contains(sum.clamps, clamp) {
+				sum.clamps = append(sum.clamps, clamp)
+			}
 		}
-		off.Add(off, new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(most)))
+		sum.off.Add(sum.off, worth(most))
 	}
-	return off
+	return sum
 }
 
 // climbedValue is the sum of a row of a run of totals; NULL where too few units show for a clamp.
@@ -86,14 +101,16 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 		if shownColumns(plan) == 1 {
 			name = "error"
 		}
-		text := climbedText(plan, c.Climbs, climbed)
+		text := climbedText(plan, climbed.of(c.Climbs))
 		told = told || strings.HasPrefix(text, "NULL")
 		out[0].Message += "; " + name + " " + text
 	}
-	for _, c := range climbed {
-		if c.Steps == 0 && !told {
-			told = true
-			out[0].Message += "; in what some values are made of, " + fewText(plan, c)
+	for _, leaf := range plan.Leaves {
+		for _, run := range slices.Concat(leaf.Climbs()...) {
+			if c := climbed[run]; c.Steps == 0 && !told {
+				told = true
+				out[0].Message += "; in what some values are made of, " + fewText(plan, c)
+			}
 		}
 	}
 	return out
@@ -101,42 +118,22 @@ func (r *reader) climbed(ctx context.Context, s *Session, plan *plans.Plan, ids 
 
 // climbedText says how far a sum of totals is off. What units have above the clamp is not in it, however much that is;
 // about so many have any.
-func climbedText(plan *plans.Plan, list []plans.Climbing, climbed clamps) string {
-	units, off := plan.Dataset.Unit.Name+"s", climbed.off(list)
-	texts, above, upTo, root := []string{}, int64(0), new(big.Rat), false
-	for _, c := range list {
-		for i := range c.Of.Runs {
-			run := &c.Of.Runs[i]
-			if run.Ladder == nil {
-				continue
-			}
-			own := climbed[run]
-			if own.Steps == 0 {
-				return fewText(plan, own)
-			}
-			above, root = max(above, own.Above), root || plan.Root(run)
-			if end := new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(own.UpTo)); end.Cmp(upTo) > 0 {
-				upTo = end
-			}
-			clamp := figure(new(big.Rat).Mul(c.Worth, new(big.Rat).SetInt64(own.Clamp)))
-			if !slices.Contains(texts, clamp) {
-				texts = append(texts, clamp)
-			}
-		}
+func climbedText(plan *plans.Plan, sum sumOfTotals) string {
+	if sum.few != nil {
+		return fewText(plan, *sum.few)
 	}
-	within := fmt.Sprintf("±%s a value at %s of ", figure(off), percent(plan.Confidence))
-	clamp := strings.Join(texts, " and ")
-	switch {
-	case upTo.Sign() > 0 && root:
+	units, upTo, clamp := plan.Dataset.Unit.Name+"s", figure(sum.upTo), strings.Join(sum.clamps, " and ")
+	within := fmt.Sprintf("±%s a value at %s of ", figure(sum.off), percent(plan.Confidence))
+	switch all := sum.upTo.Sign() > 0; {
+	case all && sum.root:
 		return within + fmt.Sprintf("all that %s add up to, but for those whose groups' squares come to more than %s², "+
-			"if any do", units, figure(upTo))
-	case upTo.Sign() > 0:
-		return within + fmt.Sprintf("all that %s add up to, but for those who add more than %s, if any do", units,
-			figure(upTo))
-	case root: // of a unit in several groups Above counts each
+			"if any do", units, upTo)
+	case all:
+		return within + fmt.Sprintf("all that %s add up to, but for those who add more than %s, if any do", units, upTo)
+	case sum.root: // of a unit in several groups above counts each
 		return within + fmt.Sprintf("what %s add up to, whose groups' squares come to %s² each", units, clamp)
 	}
-	return within + fmt.Sprintf("what %s add up to %s each, which about %d exceed", units, clamp, above)
+	return within + fmt.Sprintf("what %s add up to %s each, which about %d exceed", units, clamp, sum.above)
 }
 
 // fewText says why a sum of totals is NULL: how many units of about the same total show at this cost, and at which
