@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // TestClimbedWidths: what is kept of units' totals lies within the half-width that is shown, in 93 % of draws at least
@@ -46,7 +47,7 @@ func TestClimbedWidths(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &Plan{Measures: []*Measure{{Spec: spec}}, Confidence: confidence}
+			p := &Plan{Measures: []*Measure{{Spec: spec, Table: &policy.Table{}}}, Confidence: confidence}
 			run := &Run{Mix: make([][]Term, rows), Ladder: l}
 			groups := make([]privacy.Group, 0, rows*len(l))
 			for r := range rows {
