@@ -154,6 +154,8 @@ func TestAuditAnyRows(t *testing.T) {
 		`SELECT sum(d) FROM (SELECT who, count(DISTINCT day) AS d FROM visits GROUP BY who) t`,
 		`SELECT sum(d) FROM (SELECT who, count(DISTINCT visit) AS d FROM calls GROUP BY who) t`,
 		`SELECT ward, count(DISTINCT who) FROM visits GROUP BY 1`,
+		`SELECT minutes, ward, count(DISTINCT who) FROM visits GROUP BY 1, 2`,
+		`SELECT day, count(DISTINCT visit) FROM visits GROUP BY 1`,
 		`SELECT avg(secs) FROM (SELECT secs, row_number() OVER (PARTITION BY who ORDER BY moment) AS n FROM calls) t
 			WHERE n <= 2`,
 		`SELECT count(*), sum(paid) FROM calls`,

@@ -88,9 +88,14 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 	if declared && l.Value == nil {
 		fixed = declaredCount(q.Table)
 	}
-	several := derived.SeveralRows(q.Table)
-	if q.Table.MaxRowsPerUnit == 1 && !slices.ContainsFunc(q.Table.Base(), bounded) { // its one is of all rows, by rows too
-		several = false
+	several := several(q.Table)
+	if q.PerGroup == 1 { // a unit's rows are no more than the groups
+		all := semantics.IdentityOf(len(q.Keys))
+		keyed, refusal := linear.Solve(q.On(all, nil, []linear.Counter{c}), v.Binder.Env, new(semantics.Notes))
+		if refusal != nil {
+			return nil, false
+		}
+		most, several = int64(keyed.Cells), false
 	}
 	if fixed != nil {
 		if l.Steps = clampedTo(new(big.Rat).Quo(fixed, unit)); l.Steps == nil {
@@ -105,8 +110,11 @@ func (v *LeafPlanner) laddered(q *linear.Question, counter int) (l *derived.Ladd
 	return l, !several && len(l.Steps) <= fewSteps
 }
 
-// bounded reports whether by rows some of a unit's rows of a table of the policy may be left out.
-func bounded(t *policy.Table) bool { return !t.AnyRows && t.MaxRowsPerUnit > 1 }
+// several reports whether a unit may have several rows of a table, or by rows one that is not of all of its rows.
+func several(t *policy.Table) bool {
+	bounded := func(t *policy.Table) bool { return !t.AnyRows && t.MaxRowsPerUnit > 1 }
+	return derived.SeveralRows(t) && (t.MaxRowsPerUnit > 1 || slices.ContainsFunc(t.Base(), bounded))
+}
 
 // clampedTo is the ladder of one step, cut to a whole number; nil means there is none so small or large.
 func clampedTo(clamp *big.Rat) totals.Ladder {

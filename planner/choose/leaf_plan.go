@@ -112,12 +112,14 @@ func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) 
 			lp.Requests = append(lp.Requests, a)
 		}
 		for _, counters := range ofUnits {
-			a, refusal := v.perUnit(q, lp.Sets[s], counters)
+			asks, refusal := v.perUnit(q, lp.Sets[s], counters)
 			if refusal != nil {
 				return nil, refusal
 			}
-			a.Reads = []int{s}
-			lp.Requests = append(lp.Requests, a)
+			for _, a := range asks {
+				a.Reads = []int{s}
+			}
+			lp.Requests = append(lp.Requests, asks...)
 		}
 	}
 	return lp, v.frame(lp)
@@ -347,7 +349,10 @@ func (lp *LeafPlan) ValueOf(k int, frame *linear.Query, keys linear.Set, cell in
 // With the unit's own key it has at most one row in each group: the derived table has one for each unit and combination
 // of classes of cells, and no two combinations have equal keys, since in each column the classes are determined by all
 // keys that read it.
-func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []int) (*Request, *refuse.Refusal) {
+//
+// How many groups a unit is in is its total of rows of that table, and asked for as such where no bound of a unit's
+// rows is declared (ofTotals).
+func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []int) ([]*Request, *refuse.Refusal) {
 	u := &derived.PerUnit{From: q.Table}
 	var refusal *refuse.Refusal
 	if u.Where, refusal = v.Binder.Lowered(q.Table, q.Where); refusal != nil {
@@ -370,20 +375,27 @@ func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []in
 	if sub.Table = derived.NewPerUnit(u); sub.Table == nil {
 		return nil, bind.WideAggregate.At((&linear.Solver{Query: &linear.Query{Question: q}}).PositionOfKeys())
 	}
-	a, refusal := v.better(sub)
-	if refusal != nil {
-		return nil, refusal
+	lp := &LeafPlan{Question: sub, Sets: []linear.Set{semantics.IdentityOf(len(sub.Keys))}}
+	asks, rest := v.ofTotals(lp, semantics.IdentityOf(len(counters)))
+	if len(rest) > 0 {
+		a, refusal := v.better(sub, rest)
+		if refusal != nil {
+			return nil, refusal
+		}
+		asks = append(asks, a)
 	}
-	a.set = keys
-	for i := range a.Projections {
-		a.Projections[i].Of = counters[a.Projections[i].Of]
+	for _, a := range asks {
+		a.set = keys
+		for i := range a.Projections {
+			a.Projections[i].Of = counters[a.Projections[i].Of]
+		}
 	}
-	return a, nil
+	return asks, nil
 }
 
-// better asks for all counters of a question side by side, or by combination of their conditions.
-func (v *LeafPlanner) better(q *linear.Question) (*Request, *refuse.Refusal) {
-	keys, counters := linear.Set(semantics.IdentityOf(len(q.Keys))), semantics.IdentityOf(len(q.Counters))
+// better asks for counters of a question side by side, or by combination of their conditions.
+func (v *LeafPlanner) better(q *linear.Question, counters []int) (*Request, *refuse.Refusal) {
+	keys := linear.Set(semantics.IdentityOf(len(q.Keys)))
 	a, refusal := v.plain(q, keys, counters)
 	if refusal != nil || !conditional(q, counters) {
 		return a, refusal
