@@ -3,19 +3,26 @@ package console
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/dpproxy/dpproxy/assistant"
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
 // Assistants speak the Model Context Protocol at /mcp/dataset, where the policy has server.mcp: each request brings a
-// user's name and password, as those of a browser without a cookie do, which are proved before the same gate and the
-// same brake; once they are they are not hashed again for a while. What an assistant asks is a session of hers.
+// user's name and password, as those of a browser without a cookie do, or her provider's token, which are proved before
+// the same gate and the same brake; once they are they are not hashed again for a while, a token until it expires. What
+// an assistant asks is a session of hers. A client learns here which provider that is (RFC 9728).
 
 // assistants are the names that assistants have proved.
 type assistants struct {
@@ -24,9 +31,11 @@ type assistants struct {
 	known   map[[sha256.Size]byte]*assisted
 }
 
-// assisted is a name that was proved, and when sessions of the transport were opened by it.
+// assisted is a name that was proved, until when (zero means as long as the policy has it so), and when sessions of the
+// transport were opened by it.
 type assisted struct {
 	who    *proxy.Proved
+	until  time.Time
 	opened []time.Time
 }
 
@@ -54,10 +63,10 @@ func (c *Console) assist(out http.ResponseWriter, in *http.Request) {
 		refuse(out, http.StatusNotFound, "the policy has no server.mcp")
 		return
 	}
-	name, password, given := in.BasicAuth()
-	if !given || !speakable(name) {
-		out.Header().Set("WWW-Authenticate", `Basic realm="dpproxy", charset="UTF-8"`)
-		refuse(out, http.StatusUnauthorized, "an assistant brings a user's name and password")
+	name, password, until := c.claimed(in)
+	if !speakable(name) {
+		c.challenge(out, in)
+		refuse(out, http.StatusUnauthorized, "an assistant brings a user's name and password, or a token")
 		return
 	}
 	dataset := in.PathValue("dataset")
@@ -72,11 +81,11 @@ func (c *Console) assist(out http.ResponseWriter, in *http.Request) {
 		}
 		who, err := c.Proxy.Prove(in.Context(), name, password, from, in.TLS != nil)
 		if err != nil {
-			out.Header().Set("WWW-Authenticate", `Basic realm="dpproxy", charset="UTF-8"`)
+			c.challenge(out, in)
 			refuse(out, http.StatusUnauthorized, refusedLogin(name, err).Wrong)
 			return
 		}
-		found = c.assistants.keep(key, who)
+		found = c.assistants.keep(key, &assisted{who: who, until: until})
 		c.Log.Info("console: assistant logged in", "client", in.RemoteAddr, "user", name)
 	}
 	if in.Method == http.MethodPost && in.Header.Get("Mcp-Session-Id") == "" && !c.assistants.opens(found) {
@@ -89,12 +98,69 @@ func (c *Console) assist(out http.ResponseWriter, in *http.Request) {
 		Key: hex.EncodeToString(key[:]), Dial: found.who.Dial}))
 }
 
+// claimed is the user whom a request says that it is of, by a name or by a provider's token, with what proves it, and
+// when that expires.
+func (c *Console) claimed(in *http.Request) (name, secret string, until time.Time) {
+	p := c.Policy()
+	name, secret, named := in.BasicAuth()
+	if !named {
+		scheme, token, _ := strings.Cut(in.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") || p.Server.OIDC == nil {
+			return "", "", until
+		}
+		secret = token
+		name, _ = login.Saying(token, p.Server.OIDC.Claim)
+		at := slices.IndexFunc(p.Users, func(u policy.User) bool { return u.Login == policy.ByOIDC && u.Identity == name })
+		if at >= 0 {
+			name = p.Users[at].Name
+		}
+	}
+	if u := p.User(name); u != nil && u.Login == policy.ByOIDC && p.Server.OIDC != nil {
+		_, until = login.Saying(secret, p.Server.OIDC.Claim)
+	}
+	return name, secret, until
+}
+
+// challenge says how an assistant may prove who it is of.
+func (c *Console) challenge(out http.ResponseWriter, in *http.Request) {
+	out.Header().Add("WWW-Authenticate", `Basic realm="dpproxy", charset="UTF-8"`)
+	if c.Policy().Server.OIDC != nil {
+		at := "/.well-known/oauth-protected-resource" + in.URL.EscapedPath()
+		out.Header().Add("WWW-Authenticate", `Bearer resource_metadata="`+addressed(in)+at+`"`)
+	}
+}
+
+// addressed is the address of this server as a request has it.
+func addressed(in *http.Request) string {
+	scheme := "http://"
+	if in.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + in.Host
+}
+
+// resource says which provider's tokens assistants may bring (RFC 9728).
+func (c *Console) resource(out http.ResponseWriter, in *http.Request) {
+	p := c.Policy()
+	if p.Server.MCP == nil || p.Server.OIDC == nil {
+		refuse(out, http.StatusNotFound, "the policy has no server.mcp, or no provider")
+		return
+	}
+	out.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(out).Encode(map[string]any{ // to a client that may be gone
+		"resource":                 addressed(in) + "/mcp/" + url.PathEscape(in.PathValue("dataset")),
+		"authorization_servers":    []string{p.Server.OIDC.Issuer},
+		"scopes_supported":         strings.Fields(p.Server.OIDC.Scope),
+		"bearer_methods_supported": []string{"header"},
+	})
+}
+
 // find returns a name that was proved and still is; nil if there is none.
 func (a *assistants) find(key [sha256.Size]byte) *assisted {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	found := a.known[key]
-	if found != nil && !found.who.Holds() {
+	if found != nil && (!found.who.Holds() || !found.until.IsZero() && time.Now().After(found.until)) {
 		delete(a.known, key)
 		return nil
 	}
@@ -102,13 +168,12 @@ func (a *assistants) find(key [sha256.Size]byte) *assisted {
 }
 
 // keep keeps a name that was proved. Where there are too many all are proved anew.
-func (a *assistants) keep(key [sha256.Size]byte, who *proxy.Proved) *assisted {
+func (a *assistants) keep(key [sha256.Size]byte, found *assisted) *assisted {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.known) >= maxAssisted {
 		clear(a.known)
 	}
-	found := &assisted{who: who}
 	a.known[key] = found
 	return found
 }

@@ -208,6 +208,7 @@ func (c *Console) handler() http.Handler {
 	for _, method := range []string{"GET", "POST", "DELETE"} {
 		mux.HandleFunc(method+" /mcp/{dataset}", c.assist)
 	}
+	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp/{dataset}", c.resource)
 	c.ownersPages(mux)
 	mux.HandleFunc("GET /", c.get(func(r *request) { r.fail(http.StatusNotFound, "There is no such page.") }))
 	return c.guarded(mux)

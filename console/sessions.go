@@ -295,7 +295,8 @@ func (c *Console) login(out http.ResponseWriter, in *http.Request) {
 	http.Redirect(out, in, "/", http.StatusSeeOther)
 }
 
-const wrongPassword = "The name or the password is wrong, or this name logs in by a certificate or a provider: then use psql."
+const wrongPassword = "The name or the password is wrong, or this name logs in by a certificate: then use psql. " +
+	"A provider's token is given as the password."
 
 // refusedLogin says what of a failed log-in may be said: the same of every name that did not prove itself, whatever it
 // is asked for.

@@ -32,7 +32,7 @@ func claimed(t *testing.T, password string, server func(*pgproto3.Backend) error
 }
 
 // TestClaim: a form's password goes through the exchange that drivers speak, as it is where a directory asks for it,
-// and nowhere where something else is asked for.
+// a token where a provider's is asked for, and nowhere where something else is.
 func TestClaim(t *testing.T) {
 	for _, password := range []string{"wonderland", "p\u00e4ssw\u00f6rd", "\u2168", "with \x07 control", "x"} {
 		a := passwordsOf(t, password)
@@ -58,13 +58,24 @@ func TestClaim(t *testing.T) {
 	}); err != nil || given != "open sesame" {
 		t.Errorf("a directory is given %q: %v", given, err)
 	}
+	token := ""
+	if _, err := claimed(t, "header.claims.signature", func(back *pgproto3.Backend) error {
+		msg, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}},
+			pgproto3.AuthTypeSASL)
+		if m, ok := msg.(*pgproto3.SASLInitialResponse); ok {
+			token, _ = bearer(string(m.Data))
+		}
+		return err
+	}); err != nil || token != "header.claims.signature" {
+		t.Errorf("a provider is given %q: %v", token, err)
+	}
 	claim, heard := claimed(t, "secret", func(back *pgproto3.Backend) error {
-		_, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}},
+		_, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{"SCRAM-SHA-1"}},
 			pgproto3.AuthTypeSASL)
 		return err
 	})
 	if !errors.Is(claim, errOtherwise) || heard == nil {
-		t.Errorf("a provider's name is claimed: %v, %v", claim, heard)
+		t.Errorf("another proof is given: %v, %v", claim, heard)
 	}
 }
 

@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net"
@@ -179,6 +180,24 @@ func bearer(text string) (token string, ok bool) {
 		token = strings.TrimLeft(rest, " ")
 	}
 	return token, found
+}
+
+// Saying returns whom a token says that it is of, by a claim, and until when: nothing of it is proved. It is empty of
+// what is no token.
+func Saying(token, claim string) (identity string, until time.Time) {
+	parts, claims := strings.Split(token, "."), map[string]any{}
+	if len(parts) != 3 {
+		return "", until
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(text, &claims) != nil {
+		return "", until
+	}
+	identity, _ = claims[claim].(string)
+	if seconds, ok := claims["exp"].(float64); ok && seconds < 1<<40 {
+		until = time.Unix(int64(seconds), 0)
+	}
+	return identity, until
 }
 
 // answersWithin is how long a directory or a provider may take.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -253,12 +254,13 @@ func within(ctx context.Context) time.Duration {
 	return answersWithin
 }
 
-// errOtherwise says that a name is asked for something that is no password.
+// errOtherwise says that a name is asked for something that is no password and no token.
 var errOtherwise = errors.New("this name does not log in with a password")
 
 // Claim is the client's side of Authenticate for who has a name and a password and no driver of her own, such as a form
-// in a browser: of carol's verifier it does SCRAM-SHA-256, to a directory's user it gives the password as it is. It
-// returns once everything is sent that can be; whether it was right, Authenticate says.
+// in a browser: of carol's verifier it does SCRAM-SHA-256, to a directory's user it gives the password as it is, and a
+// provider's user has given her token. It returns once everything is sent that can be; whether it was right,
+// Authenticate says.
 func Claim(front *pgproto3.Frontend, password string) error {
 	var talk *scram.ClientConversation
 	for {
@@ -270,6 +272,11 @@ func Claim(front *pgproto3.Frontend, password string) error {
 		case *pgproto3.AuthenticationCleartextPassword:
 			front.Send(&pgproto3.PasswordMessage{Password: password})
 		case *pgproto3.AuthenticationSASL:
+			if slices.Equal(m.AuthMechanisms, []string{mechanismBearer}) {
+				front.Send(&pgproto3.SASLInitialResponse{AuthMechanism: mechanismBearer,
+					Data: []byte("n,,\x01auth=Bearer " + password + "\x01\x01")})
+				break
+			}
 			client, err := scram.SHA256.NewClientUnprepped("", policy.Prepared(password), "") // the name is in the start-up packet
 			if err != nil {
 				return err
@@ -281,8 +288,9 @@ func Claim(front *pgproto3.Frontend, password string) error {
 			}
 			front.Send(&pgproto3.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte(first)})
 		case *pgproto3.AuthenticationSASLContinue:
-			if talk == nil {
-				return errOtherwise
+			if talk == nil { // why a token was refused, which is acknowledged
+				front.Send(&pgproto3.SASLResponse{Data: []byte("\x01")})
+				break
 			}
 			next, err := talk.Step(string(m.Data))
 			if err != nil {

@@ -14,8 +14,6 @@ import (
 	"io"
 	"math/big"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,13 +22,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/login/logintest"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
@@ -337,72 +334,12 @@ func TestDirectoryThatHangs(t *testing.T) {
 	}
 }
 
-// provider is an OpenID provider.
-type provider struct {
-	*httptest.Server
-	keys atomic.Pointer[jose.JSONWebKeySet]
-	down atomic.Bool
-	ca   string
-}
-
-func newProvider(t *testing.T) *provider {
-	t.Helper()
-	p := &provider{ca: filepath.Join(t.TempDir(), "provider.pem")}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"authorization_endpoint":"x","token_endpoint":"x","id_token_signing_alg_values_supported":["ES256"]}`, p.URL, p.URL+"/keys")
-	})
-	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		text, _ := p.keys.Load().Keys[0].MarshalJSON() // of a key that was made here
-		fmt.Fprintf(w, `{"keys":[%s]}`, text)
-	})
-	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.down.Load() {
-			http.Error(w, "down", http.StatusServiceUnavailable)
-			return
-		}
-		mux.ServeHTTP(w, r)
-	}))
-	t.Cleanup(p.Close)
-	if err := os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// roll makes a key; shown is what the provider says its key is from then on, where show.
-func (p *provider) roll(t *testing.T, id string, show bool) (mint func(claims map[string]any) string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if show {
-		p.keys.Store(&jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: id, Algorithm: "ES256", Use: "sig"}}})
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(claims map[string]any) string {
-		all := map[string]any{"iss": p.URL, "aud": "dpproxy", "sub": "frank", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()}
-		for k, v := range claims {
-			all[k] = v
-		}
-		text, err := jwt.Signed(signer).Claims(all).Serialize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-}
-
 // TestTokens: a token of the provider's, made out to us, valid and hers lets a user in, with a key that came after the
 // start too; no other token does, and a provider that is down is nobody's failure.
 func TestTokens(t *testing.T) {
-	provider := newProvider(t)
-	mint := provider.roll(t, "one", true)
-	p := &policy.Policy{Server: policy.Server{OIDC: &policy.OIDC{Issuer: provider.URL, Audience: "dpproxy", Claim: "sub", Scope: "openid", CA: provider.ca}}, Users: []policy.User{
+	provider := logintest.NewProvider(t)
+	mint := provider.Roll(t, "one", true)
+	p := &policy.Policy{Server: policy.Server{OIDC: &policy.OIDC{Issuer: provider.URL, Audience: "dpproxy", Claim: "sub", Scope: "openid", CA: provider.CA}}, Users: []policy.User{
 		{Name: "frank", Login: policy.ByOIDC, Identity: "frank"},
 		{Name: "alice", Verifier: verifier(t, "wonderland")},
 	}}
@@ -426,36 +363,36 @@ func TestTokens(t *testing.T) {
 	check("of another issuer", "frank", mint(map[string]any{"iss": "https://elsewhere.example.org"}), "refused")
 	h.policy.Store(func() *policy.Policy { again := *p; return &again }()) // three failures are free: a fresh policy does not clear them
 	check("somebody else's", "frank", mint(map[string]any{"sub": "grace"}), "refused")
-	check("forged", "frank", provider.roll(t, "one", false)(nil), "refused")
+	check("forged", "frank", provider.Roll(t, "one", false)(nil), "refused")
 	check("not signed", "frank", "eyJhbGciOiJub25lIn0."+strings.Split(good, ".")[1]+".", "refused")
 	check("of nobody", "nobody", mint(map[string]any{"sub": "nobody"}), "refused")
 	check("still hers", "frank", good, "let in")
-	rolled := provider.roll(t, "two", true)
+	rolled := provider.Roll(t, "two", true)
 	check("by a key that rolled", "frank", rolled(nil), "let in")
 	// go-oidc hands fetched keys to who waits for them a moment before it keeps them: the old ones may verify once more.
 	for end := time.Now().Add(time.Minute); bring("frank", good) == "let in" && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	check("by the key before, which the provider took back", "frank", good, "refused")
-	provider.down.Store(true)
-	provider.roll(t, "three", true)
-	check("by keys that cannot be fetched", "frank", provider.roll(t, "four", true)(nil), "57P03")
+	provider.Down.Store(true)
+	provider.Roll(t, "three", true)
+	check("by keys that cannot be fetched", "frank", provider.Roll(t, "four", true)(nil), "57P03")
 	if got := h.enter("alice", "wonderland", nil); got != "let in" {
 		t.Errorf("alice, while the provider is down: %s", got)
 	}
 	p = &policy.Policy{Server: p.Server, Users: p.Users}
-	provider.down.Store(false)
+	provider.Down.Store(false)
 	by := *p.Server.OIDC
 	by.Claim = "email"
 	h.policy.Store(&policy.Policy{Server: policy.Server{OIDC: &by}, Users: p.Users})
-	check("by an address that the provider says nothing of", "frank", provider.roll(t, "mail", true)(map[string]any{"email": "frank"}), "refused")
-	check("by an address that nobody verified", "frank", provider.roll(t, "mail2", true)(map[string]any{"email": "frank", "email_verified": false}), "refused")
-	check("by her verified address", "frank", provider.roll(t, "mail3", true)(map[string]any{"email": "frank", "email_verified": true}), "let in")
-	provider.down.Store(true)
+	check("by an address that the provider says nothing of", "frank", provider.Roll(t, "mail", true)(map[string]any{"email": "frank"}), "refused")
+	check("by an address that nobody verified", "frank", provider.Roll(t, "mail2", true)(map[string]any{"email": "frank", "email_verified": false}), "refused")
+	check("by her verified address", "frank", provider.Roll(t, "mail3", true)(map[string]any{"email": "frank", "email_verified": true}), "let in")
+	provider.Down.Store(true)
 	h.policy.Store(p) // whose provider has not been read yet
 	check("by a provider that is not there", "frank", rolled(nil), "57P03")
-	provider.down.Store(false)
-	for wait := time.Now().Add(time.Minute); bring("frank", provider.roll(t, "five", true)(nil)) != "let in"; time.Sleep(100 * time.Millisecond) {
+	provider.Down.Store(false)
+	for wait := time.Now().Add(time.Minute); bring("frank", provider.Roll(t, "five", true)(nil)) != "let in"; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(wait) {
 			t.Fatal("the provider is back, and frank is not let in")
 		}

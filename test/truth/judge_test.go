@@ -356,7 +356,12 @@ func (j *judged) unordered() verdict {
 	}
 	for _, row := range rest {
 		rows := left[j.key(row)]
-		at := slices.IndexFunc(rows, func(have []string) bool { return j.sameRow(have, row) })
+		at := slices.IndexFunc(rows, func(have []string) bool {
+			return j.sameRow(have, row) && nulls(have) == nulls(row)
+		})
+		if at < 0 { // a NULL that may be one, of which another row of these keys has none
+			at = slices.IndexFunc(rows, func(have []string) bool { return j.sameRow(have, row) })
+		}
 		if at < 0 {
 			return verdict{wrong, fmt.Sprintf("lacks %s; has %s", show(row), nearest(rows, len(j.got.rows)))}
 		}
@@ -369,6 +374,16 @@ func (j *judged) unordered() verdict {
 		}
 	}
 	return j.besides(besides)
+}
+
+// nulls are how many values of a row are NULL.
+func nulls(row []string) (n int) {
+	for _, v := range row {
+		if v == null {
+			n++
+		}
+	}
+	return n
 }
 
 // key are the values of a row's keys, numbers without their last zeros.

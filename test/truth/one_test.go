@@ -10,7 +10,7 @@ import (
 )
 
 // TestOne asks the statements of the file that DPPROXY_TRUTH_ONE names, one a line, of the chosen schemas: for looking
-// at a fault by hand.
+// at a fault by hand. Of the engine that DPPROXY_TRUTH_UNBOUNDED names it asks what TestTotals does.
 func TestOne(t *testing.T) {
 	file := os.Getenv("DPPROXY_TRUTH_ONE")
 	if file == "" {
@@ -20,7 +20,13 @@ func TestOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range pairs(t) {
+	list := []*pair{}
+	if engine := os.Getenv("DPPROXY_TRUTH_UNBOUNDED"); engine != "" {
+		list = append(list, unbounded(t, engine))
+	} else {
+		list = pairs(t)
+	}
+	for _, p := range list {
 		for _, sql := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 			p.fresh()
 			begin := time.Now()
