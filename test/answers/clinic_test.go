@@ -99,10 +99,17 @@ type clinicQuestion struct{ id, name, sql string }
 
 func clinicQuestions(t *testing.T, file string) (list []clinicQuestion) {
 	t.Helper()
-	text, err := os.ReadFile("../../examples/clinic/" + file)
-	if err != nil {
-		t.Fatal(err)
+	all := questionsOf([]byte(script(t, "clinic/"+file)))
+	for i, q := range all {
+		if *clinicOnly == "" && i%*clinicEvery == 0 || slices.Contains(strings.Fields(*clinicOnly), q.id) {
+			list = append(list, q)
+		}
 	}
+	return list
+}
+
+// questionsOf are the questions of a file, each behind a comment of its number and its words.
+func questionsOf(text []byte) (list []clinicQuestion) {
 	heads := regexp.MustCompile(`(?m)^-- ([A-Z]+\d+) (.*)$`).FindAllSubmatchIndex(text, -1)
 	for i, at := range heads {
 		end := len(text)
@@ -111,17 +118,17 @@ func clinicQuestions(t *testing.T, file string) (list []clinicQuestion) {
 		}
 		q := clinicQuestion{id: string(text[at[2]:at[3]]), name: string(text[at[4]:at[5]])}
 		q.sql = strings.TrimSpace(string(text[at[1]:end]))
-		if *clinicOnly == "" && i%*clinicEvery == 0 || slices.Contains(strings.Fields(*clinicOnly), q.id) {
-			list = append(list, q)
-		}
+		list = append(list, q)
 	}
 	return list
 }
 
-// clinic is the program over a database of the clinic, and the database itself.
+// clinic is the program over a database of the clinic or of another example, and the database itself.
 type clinic struct {
 	t       *testing.T
 	program *kit.Program
+	dataset string
+	notes   map[string]string // why questions are refused, each; nil means nothing is held to say so
 	ledger  string
 	proxy   *pgconn.PgConn
 	plain   *pgconn.PgConn
@@ -129,28 +136,23 @@ type clinic struct {
 	said    string // what notices have said since a question began
 }
 
-// openClinic generates the rows, and serves the example's policy with room for all questions.
-func openClinic(t *testing.T) *clinic {
+// openClinic makes rows on PostgreSQL by statements, and serves the policy of an example with room for all questions.
+func openClinic(t *testing.T, name string, statements ...string) *clinic {
 	t.Helper()
-	script, err := os.ReadFile("../../examples/clinic/generate.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("../../examples/clinic/policy.yaml")
+	text, err := os.ReadFile("../../examples/" + name + "/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := pgtest.Shared(t)
 	role, database := server.Role(t, ""), server.Database(t)
-	server.Exec(t, database, fmt.Sprintf("SET clinic.persons = %d", *clinicPersons), string(script),
-		"GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	server.Exec(t, database, append(statements, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)...)
 	t.Cleanup(func() { server.Exec(t, database, "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM "+role) })
-	c := &clinic{t: t, ledger: filepath.Join(memory.Dir(t), "clinic.ledger")}
+	c := &clinic{t: t, dataset: name, ledger: filepath.Join(memory.Dir(t), name+".ledger")}
 	text = regexp.MustCompile(`SCRAM-SHA-256[^"]*`).ReplaceAll(text,
 		[]byte(strings.ReplaceAll(kit.Verifier(t, "analyst"), "$", "$$")))
 	changed := strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0",
-		"postgres://dpproxy@127.0.0.1/clinic", server.URLFor(role, database),
-		"sqlite:clinic.ledger", "sqlite:"+c.ledger,
+		"postgres://dpproxy@127.0.0.1/"+name, server.URLFor(role, database),
+		"sqlite:"+name+".ledger", "sqlite:"+c.ledger,
 		"cap: {epsilon: 100}", fmt.Sprintf("cap: {epsilon: %d}", clinicMost),
 		"{epsilon: 50}", fmt.Sprintf("{epsilon: %d}", clinicMost),
 		"max_epsilon: 1,", fmt.Sprintf("max_epsilon: %d,", clinicMost)).Replace(string(text))
@@ -160,8 +162,18 @@ func openClinic(t *testing.T) *clinic {
 	}
 	c.program = kit.Serve(t, path)
 	c.plain = c.dial(server.URLFor("postgres", database), "SET jit = off")
-	c.proxy = c.dial(c.program.URL("analyst", "clinic"), fmt.Sprintf("SET dp.epsilon = %d", clinicEpsilon))
+	c.proxy = c.dial(c.program.URL("analyst", name), fmt.Sprintf("SET dp.epsilon = %d", clinicEpsilon))
 	return c
+}
+
+// script is a file of the examples.
+func script(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func (c *clinic) dial(url, first string) *pgconn.PgConn {
@@ -197,7 +209,7 @@ func (c *clinic) renew(epsilon int) {
 	}
 	c.program.Restart()
 	c.ledgers++
-	c.proxy = c.dial(c.program.URL("analyst", "clinic"), fmt.Sprintf("SET dp.epsilon = %d", epsilon))
+	c.proxy = c.dial(c.program.URL("analyst", c.dataset), fmt.Sprintf("SET dp.epsilon = %d", epsilon))
 }
 
 // wanted are PostgreSQL's rows; ranked: with the neighbours of what is chosen.
@@ -239,12 +251,12 @@ func (c *clinic) ask(q clinicQuestion) (o clinicOutcome) {
 	switch {
 	case want.err != nil:
 		c.t.Fatalf("%s: PostgreSQL says %v", q.id, want.err)
-	case got.err != nil && clinicNotes[q.id] == "":
+	case got.err != nil && c.notes != nil && c.notes[q.id] == "":
 		c.t.Errorf("%s is refused, and nothing says why: %v", q.id, got.err)
 		fallthrough
 	case got.err != nil:
 		o.outcome, o.how = "refused", strings.TrimSpace(fmt.Sprintf("%s *%s %s*",
-			clinicNotes[q.id], got.err.Code, got.err.Message))
+			c.notes[q.id], got.err.Code, got.err.Message))
 		return o
 	}
 	near := c.wanted(q.sql, want, false)
@@ -309,7 +321,8 @@ func (c *clinic) bounded(q clinicQuestion, want clinicAnswer, near []clinicWante
 func TestClinic(t *testing.T) {
 	kit.Beside(t)
 	begin := time.Now()
-	c := openClinic(t)
+	c := openClinic(t, "clinic", fmt.Sprintf("SET clinic.persons = %d", *clinicPersons), script(t, "clinic/generate.sql"))
+	c.notes = clinicNotes
 	opened := time.Since(begin)
 	var lines, slow []string
 	count := map[string]int{}
