@@ -168,6 +168,9 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 		plan.Notes = append(plan.Notes, "a SELECT of rows of "+t.Name+" has none, by dp.probes = empty; count(*), sums and the like are answered")
 	}
 	plan.noteErrors(out.Shown)
+	if out.Shown != nil && out.Shown.Leaf >= 0 {
+		plan.Rated = &plans.Rated{Leaf: out.Shown.Leaf, Errors: func(p *plans.Plan) { assembly{p}.noteErrors(out.Shown) }}
+	}
 	if plan.Buys() {
 		plan.Statement = plan.digest(s.Text, values)
 	}

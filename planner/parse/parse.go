@@ -10,6 +10,7 @@
 package parse
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -172,6 +173,7 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 		return
 	}
 	s.Explain = &Explain{Statement: inner}
+	verbose, sql := false, ""
 	for _, o := range e.Options {
 		d := o.GetDefElem()
 		value, _ := settingValue(d.GetArg())
@@ -183,11 +185,16 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 		case "alternatives":
 			s.Explain.Alternatives = isOn(value)
 		case "sql":
-			s.Explain.NoSQL = !isOn(value)
-		case "analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan", "memory", "serialize":
+			sql = cmp.Or(value, "on")
+		case "verbose":
+			verbose = isOn(value)
+		case "analyze", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan", "memory", "serialize":
 		default:
 			s.Kind, s.refusal = KindOther, explainArg.At(int(d.Location), name)
 		}
+	}
+	if s.Explain.SQL = verbose || s.Explain.JSON; sql != "" {
+		s.Explain.SQL = isOn(sql)
 	}
 }
 
@@ -385,7 +392,7 @@ type Explain struct {
 	JSON      bool
 
 	Alternatives bool // show every way that was weighed
-	NoSQL        bool // leave out the SQL that would run, which is long
+	SQL          bool // show the SQL that would run, which is long: what is VERBOSE, and what tools read, does
 }
 
 // Refuse is why a statement of KindOther is not run.

@@ -25,7 +25,7 @@ var (
 	notifies      = refuse.New("no-notifications", "42501", "NOTIFY is not permitted: no session hears another here", "LISTEN is accepted, and nothing ever comes; ask the database itself to notify.", `NOTIFY channel, 'message'`)
 	twoPhase      = refuse.New("no-two-phase", "42501", "two-phase transactions are not permitted here", "Use BEGIN and COMMIT.", `PREPARE TRANSACTION 'x'`)
 	explained     = refuse.New("explain-select-only", "42501", "EXPLAIN is answered for SELECT only", "EXPLAIN SELECT …", `EXPLAIN DELETE FROM people`)
-	explainArg    = refuse.New("explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT …, or EXPLAIN (FORMAT JSON), EXPLAIN (ALTERNATIVES), EXPLAIN (SQL off).", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`)
+	explainArg    = refuse.New("explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT …, or EXPLAIN (FORMAT JSON), EXPLAIN (ALTERNATIVES), EXPLAIN (VERBOSE).", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`)
 )
 
 // These reasons, in the order of the catalogue.

@@ -49,7 +49,31 @@ type Plan struct {
 	Asked        *atomic.Bool  // whether an expression has asked for the time
 	ErrorColumns bool          // SET dp.error_columns = on
 	Bounds       []parse.Bound // dp.low(x) and dp.high(x)
+	Rated        *Rated        // whose rows are shown; nil means they are not those of one leaf
 	Probed       []string      // private tables whose rows were asked for and of which none are shown: SET dp.probes = empty
+}
+
+// Rated is a leaf whose rows are the answer's, and what sets the errors of the columns of a plan over it.
+type Rated struct {
+	Leaf   int
+	Errors func(*Plan)
+}
+
+// AllTogether returns the columns with errors that all values of a column keep to at once, at the plan's confidence,
+// and how many rows there are at most; as they are, and 0 rows, where that is not known.
+func (p *Plan) AllTogether() (columns []OutColumn, rows int) {
+	if p.Rated == nil {
+		return p.Columns, 0
+	}
+	rows = p.Leaves[p.Rated.Leaf].Rows
+	each, err := mechanisms.NewConfidence(1 - (1-p.Confidence.Float())/float64(max(rows, 1)))
+	if err != nil {
+		return p.Columns, 0
+	}
+	again := *p
+	again.Columns, again.Confidence = slices.Clone(p.Columns), each
+	p.Rated.Errors(&again)
+	return again.Columns, rows
 }
 
 // Charge is what the plan costs by either accountant: with what is answered first the most that it may come to, as Cost

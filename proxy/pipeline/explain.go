@@ -36,10 +36,12 @@ type explanation struct {
 	Columns    []explainedColumn `json:"Columns"`
 	Ways       []explainedWay    `json:"Alternatives,omitempty"`
 	Notes      []string          `json:"Notes,omitempty"`
+
+	errors []string // of an answer whose columns are not known
 }
 
 // planNode is what pgAdmin, DBeaver and their kin read of a node when they draw the tree of EXPLAIN (FORMAT JSON): the
-// names are PostgreSQL's, a cost is ε or ρ, and rows are those that the policy's domains allow.
+// names are PostgreSQL's, a cost is ε or ρ, rows are those that the policy's domains allow, and a width is in bytes.
 type planNode struct {
 	Type         string      `json:"Node Type"`
 	Relationship string      `json:"Parent Relationship,omitempty"`
@@ -48,7 +50,7 @@ type planNode struct {
 	StartupCost  json.Number `json:"Startup Cost"`
 	TotalCost    json.Number `json:"Total Cost"`
 	Rows         int         `json:"Plan Rows"`
-	Width        int         `json:"Plan Width"` // 0: not estimated
+	Width        int         `json:"Plan Width"`
 }
 
 // priced is what a node costs, as a number.
@@ -133,16 +135,16 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 			e.Leaves = append(e.Leaves, one)
 		}
 	}
-	for _, c := range plan.Columns {
-		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
-		if off, ok := widthOf(c); ok {
-			column.Error = fmt.Sprintf("±%s a value, noise alone", off)
-		} else if len(c.Climbs) > 0 {
-			column.Error = "known once it is released: of what units add up to a clamp that is chosen from it"
-		} else if isShown(c) && !isChosen(c) && len(plan.Measures) > 0 {
-			column.Error = "not known"
-		}
-		e.Columns = append(e.Columns, column)
+	errors := columnErrors(plan)
+	for i, c := range plan.Columns {
+		e.Columns = append(e.Columns, explainedColumn{Name: c.Name, Type: c.Type.Name(), Error: errors[i]})
+		e.Width += widthOfType(c.Type)
+	}
+	if len(plan.Columns) == 0 {
+		e.errors = errorParts(plan)
+	}
+	if d := plan.Outer.Direct; d != nil && d.Limit >= 0 {
+		e.Rows = int(min(int64(e.Rows), d.Limit))
 	}
 	e.Ways = explainWays(plan)
 	return e
@@ -163,15 +165,6 @@ func (l *explainedLeaf) scanned(queries []rewrite.Query, measure int, shown map[
 	}
 	shown[measure] = l.Name
 	l.Scan = fmt.Sprintf("its rows are read once for %d measures, of which this is %d", len(q.Measures()), q.Number())
-}
-
-// leaveOutSQL keeps what is decided, and drops the SQL that would run.
-func (e *explanation) leaveOutSQL() {
-	e.OuterSQL = ""
-	for i := range e.Leaves {
-		l := &e.Leaves[i]
-		l.SQL, l.Bound, l.Scan, l.Query, l.Arguments = "", "", "", "", nil
-	}
 }
 
 func outerText(plan *plans.Plan) string {
@@ -239,7 +232,11 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 
 // leafNode is the node of a leaf below the outer query's.
 func leafNode(leaf *plans.Leaf, kind string) planNode {
-	return planNode{Type: kind, Relationship: "Outer", Alias: leaf.Name, StartupCost: "0", TotalCost: "0", Rows: leaf.Rows}
+	n := planNode{Type: kind, Relationship: "Outer", Alias: leaf.Name, StartupCost: "0", TotalCost: "0", Rows: leaf.Rows}
+	for _, c := range leafColumns(leaf) {
+		n.Width += widthOfType(c.Type)
+	}
+	return n
 }
 
 func boundText(c mechanisms.Contribution) string {
@@ -282,8 +279,7 @@ func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 				continue
 			}
 			if run.Ladder != nil {
-				lines = append(lines, fmt.Sprintf("%s: about ±%s × its clamp, which is chosen, of %d steps, from what is "+
-					"released%s", c.Name, figure(plan.OffByClamp(&run)), len(run.Ladder), aboveText(plan)))
+				lines = append(lines, c.Name+": "+clampText(plan.OffByClamp(&run), &run, plan))
 				continue
 			}
 			widest = max(widest, runWidth(plan, &run, confidence))
@@ -394,54 +390,6 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 	return best
 }
 
-// lines is the text form.
-func (e explanation) lines() []string {
-	var out []string
-	if e.ReadAs != "" {
-		out = append(out, "Read as: "+e.ReadAs)
-	}
-	out = append(out, "Cost: "+e.Cost)
-	out[0] += fmt.Sprintf("  (cost=0.00..%s rows=%d width=0)", e.TotalCost, max(e.Rows, 1)) // where clients of PostgreSQL's look for it
-	if e.Priced != "" {
-		out = append(out, "Priced: "+e.Priced)
-	}
-	if e.Balance != "" {
-		out = append(out, "Balance after: "+e.Balance)
-	}
-	if e.AsOf != "" {
-		out = append(out, "Rows: as of "+e.AsOf)
-	}
-	out = append(out, "Outer query: "+e.Outer)
-	if e.OuterSQL != "" {
-		out = append(out, "  SQL: "+e.OuterSQL)
-	}
-	for _, l := range e.Leaves {
-		over := ""
-		if l.Table != "" {
-			over = " over " + l.Table
-		}
-		out = append(out, fmt.Sprintf("  ->  %s: %s%s, %d row%s", l.Name, l.Kind, over, l.Rows, plural(l.Rows)))
-		for _, f := range []struct{ name, text string }{
-			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
-			{"Expected error", strings.Join(l.Errors, "; ")}, {"Read as", strings.Join(l.Mix, "; ")}, {"Row bound", l.Bound}, {"Scan", l.Scan}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
-		} {
-			if f.text == "" {
-				continue
-			}
-			first, rest, _ := strings.Cut(f.text, "\n")
-			out = append(out, "        "+f.name+": "+first)
-			for line := range strings.Lines(rest) {
-				out = append(out, "          "+strings.TrimRight(line, "\n"))
-			}
-		}
-	}
-	out = append(out, wayLines(e.Ways)...)
-	for _, n := range e.Notes {
-		out = append(out, "Note: "+n)
-	}
-	return out
-}
-
 // sent is a query as EXPLAIN shows it, with its arguments: lists of many numbers by their first ones. What is looked up
 // beside other columns goes to the database as such lists (docs/adr/0146), of 80,000 numbers
 //
@@ -471,18 +419,6 @@ func shortened(text string) string {
 	return longBits.ReplaceAllStringFunc(text, func(bits string) string {
 		return bits[:shownOfList] + fmt.Sprintf("… %d bits", len(bits))
 	})
-}
-
-// argumentsText writes the arguments of the regenerated SQL.
-func argumentsText(args []any) string {
-	texts := make([]string, len(args))
-	for i, a := range args {
-		if texts[i] = fmt.Sprint(a); fmt.Sprintf("%T", a) == "string" {
-			texts[i] = fmt.Sprintf("%q", a)
-		}
-		texts[i] = fmt.Sprintf("$%d = %s", i+1, texts[i])
-	}
-	return strings.Join(texts, ", ")
 }
 
 // weighted reports whether a strategy observes more than plain sums of cells.

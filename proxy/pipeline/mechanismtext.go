@@ -239,18 +239,3 @@ func explainWays(plan *plans.Plan) []explainedWay {
 	}
 	return out
 }
-
-// wayLines is the text form.
-func wayLines(ways []explainedWay) (lines []string) {
-	if len(ways) > 0 {
-		lines = append(lines, "Alternatives:")
-	}
-	for _, w := range ways {
-		mark := "not taken"
-		if w.Taken {
-			mark = "taken"
-		}
-		lines = append(lines, fmt.Sprintf("  %s: %s %s: cost %s, expected error %s; %s: %s", w.Leaf, w.Kind, w.Name, w.Cost, w.Error, mark, w.Why))
-	}
-	return lines
-}

@@ -111,17 +111,7 @@ func pickErrors(plan *plans.Plan, at string) []string {
 		for i := range leaf.Counts {
 			c := &leaf.Counts[i]
 			for _, run := range c.Runs {
-				text, steps := "", 0
-				switch {
-				case run.Measure < 0:
-				case run.Threshold != nil:
-					margin := plan.Measures[run.Measure].Spec.Margin(plan.Confidence)
-					text = fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s",
-						margin, at)
-				case run.Selected != nil:
-					text = pickText(run.Selected, at)
-					steps, _, _ = run.Selected.Steps()
-				}
+				text, steps := pickedError(plan, &run, at)
 				if text == "" {
 					continue
 				}
@@ -147,6 +137,22 @@ func pickErrors(plan *plans.Plan, at string) []string {
 		}
 	}
 	return lines
+}
+
+// pickedError says how far what is chosen of a run is off, or the answer to its question, and by how many of its values;
+// "" where neither is.
+func pickedError(plan *plans.Plan, run *plans.Run, at string) (text string, steps int) {
+	switch {
+	case run.Measure < 0:
+		return "", 0
+	case run.Threshold != nil:
+		margin := plan.Measures[run.Measure].Spec.Margin(plan.Confidence)
+		return fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", margin, at), 0
+	case run.Selected != nil:
+		steps, _, _ = run.Selected.Steps()
+		return pickText(run.Selected, at), steps
+	}
+	return "", 0
 }
 
 // shownAs names the columns that are a leaf's column as it is.

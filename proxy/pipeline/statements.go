@@ -138,11 +138,11 @@ func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt parse.Sta
 		return Result{}, refusal
 	}
 	e.ReadAs = stmt.Explain.Statement.Translation()
-	if stmt.Explain.NoSQL {
+	if !stmt.Explain.SQL {
 		e.leaveOutSQL()
 	}
 	if !stmt.Explain.JSON {
-		return textResult("QUERY PLAN", policy.Text, "EXPLAIN", e.lines()...), nil
+		return textResult("QUERY PLAN", policy.Text, "EXPLAIN", e.lines(stmt.Explain.SQL)...), nil
 	}
 	text, err := json.MarshalIndent([]map[string]explanation{{"Plan": e}}, "", "  ")
 	if err != nil {
