@@ -43,17 +43,6 @@ var adultQuestions = []adultQuestion{
 // scale is the noise's scale as EXPLAIN shows it.
 var scale = regexp.MustCompile(`discrete Laplace noise of scale ([0-9.]+)`)
 
-// withoutSQL drops the lines of an EXPLAIN that may differ between engines.
-func withoutSQL(rows [][]string) string {
-	var kept []string
-	for _, r := range rows {
-		if !strings.Contains(r[0], "Query: ") && !strings.Contains(r[0], "Arguments: ") && !strings.HasPrefix(r[0], strings.Repeat(" ", 10)) {
-			kept = append(kept, r[0])
-		}
-	}
-	return strings.Join(kept, "\n")
-}
-
 // TestAdultOnBothEngines serves the example policies over the same rows in DuckDB and in PostgreSQL: the same plans,
 // the same costs and notices, and answers within the 1 − 10⁻⁹ bound of their noise around the truth.
 func TestAdultOnBothEngines(t *testing.T) {
@@ -67,13 +56,13 @@ func TestAdultOnBothEngines(t *testing.T) {
 	for _, q := range adultQuestions {
 		sql := `SELECT count(*) FROM adult WHERE ` + q.where
 		x, y := a.Ask("EXPLAIN "+sql), b.Ask("EXPLAIN "+sql)
-		if x.Err != nil || withoutSQL(x.Rows) != withoutSQL(y.Rows) {
-			t.Errorf("plans differ: %v\n%s\n%s", x.Err, withoutSQL(x.Rows), withoutSQL(y.Rows))
+		if x.Err != nil || text(x) != text(y) {
+			t.Errorf("plans differ: %v\n%s\n%s", x.Err, text(x), text(y))
 			continue
 		}
-		m := scale.FindStringSubmatch(withoutSQL(x.Rows))
+		m := scale.FindStringSubmatch(text(x))
 		if m == nil {
-			t.Fatalf("no scale in\n%s", withoutSQL(x.Rows))
+			t.Fatalf("no scale in\n%s", text(x))
 		}
 		s, _ := strconv.ParseFloat(m[1], 64)
 		truth := 0

@@ -37,7 +37,7 @@ func alarmsThroughSQL(t *testing.T, path string) {
 		w.Ask(`SET dp.alarms = 4`)
 	}
 	setUp()
-	plan := rowsText(w.Ask(`EXPLAIN SELECT count(*) > 5000 FROM people`))
+	plan := kit.Plan(w.Ask(`EXPLAIN VERBOSE SELECT count(*) > 5000 FROM people`))
 	for _, part := range []string{"alarms over public.people", "sparse vector (AboveThreshold)", "ends at yes number 4", "Cost: ε 9000", "an answer is right where the count is at least", "SELECT"} {
 		if !strings.Contains(plan, part) {
 			t.Errorf("EXPLAIN does not say %q:\n%.1500s", part, plan)
@@ -65,7 +65,7 @@ func alarmsThroughSQL(t *testing.T, path string) {
 	if w.Spent() != bought {
 		t.Error("an answer of a run changed the balance")
 	}
-	if plan := rowsText(w.Ask(`EXPLAIN SELECT count(*) > 100 FROM people`)); !strings.Contains(plan, "2 of 4 yes answers are left") {
+	if plan := kit.Plan(w.Ask(`EXPLAIN SELECT count(*) > 100 FROM people`)); !strings.Contains(plan, "2 of 4 yes answers are left") {
 		t.Errorf("EXPLAIN does not say how many yes answers are left:\n%.1500s", plan)
 	}
 	program.Stop(syscall.SIGKILL)

@@ -73,7 +73,7 @@ func TestGrowingReleaseThroughPsql(t *testing.T) {
 	c := servedBy(t, path, date("2025-06-01").Add(13*time.Hour))
 	s := kit.StartPsql(t, c.Address, "alice", "firm")
 	const sofar = "SELECT count(*) FROM hires WHERE hired >= DATE '2025-01-01';"
-	told := s.Run("EXPLAIN " + sofar)
+	told := kit.Words(s.Run("EXPLAIN VERBOSE " + sofar))
 	for _, want := range []string{"range over public.hires", "Answered from: release hires_hired, bought by this query", "within dp.epsilon",
 		"continual square root: the band has the length 256; paid for once with all 1096 cells, of which 517 are closed, and each drawn once when it is; discrete Gaussian noise",
 		"Cost: ρ 0.125", "at 95 %", "at most 2 rows a unit", "(t.\"hired\" OPERATOR(pg_catalog.<) '2025-06-01'::pg_catalog.date)", "rows of which hired is 2025-06-01 or later are left out"} {

@@ -61,7 +61,7 @@ func candidatesThroughSQL(t *testing.T, path, schema string) {
 	w := program.Connect("alice", "lab")
 	w.Ask(`SET dp.epsilon = 9000`)
 	for _, test := range tests {
-		if plan := rowsText(w.Ask(`EXPLAIN ` + test.sql)); !strings.Contains(plan, ": "+test.mechanism+" over ") || !strings.Contains(plan, "only the names are shown") {
+		if plan := kit.Plan(w.Ask(`EXPLAIN ` + test.sql)); !strings.Contains(plan, ": "+test.mechanism+" over ") || !strings.Contains(plan, "only the names are shown") {
 			t.Errorf("%s: EXPLAIN does not name %s:\n%.600s", test.sql, test.mechanism, plan)
 		}
 		if got := rowsText(w.Ask(test.sql)); got != test.want {

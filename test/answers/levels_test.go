@@ -93,7 +93,7 @@ func TestLevelsThroughPsql(t *testing.T) {
 	c := servedBy(t, writeTrust(t, memory.Dir(t), server.URLFor(role, database), "pure", "public"), date("2025-06-01"))
 	const adults = "SELECT count(*) FROM people WHERE age BETWEEN 18 AND 64;"
 	carol := kit.StartPsql(t, c.Address, "carol", "firm")
-	told := carol.Run("EXPLAIN " + adults)
+	told := kit.Words(carol.Run("EXPLAIN " + adults))
 	for _, want := range []string{"Answered from: release people_age, bought by this query", "you have it at level guests: with more noise on top, for 0.1 of its ε", "Cost: ε 0.05"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("EXPLAIN does not say %q:\n%s", want, told)

@@ -3,10 +3,12 @@ package answers
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/dpproxy/dpproxy/test/kit"
 )
@@ -27,7 +29,7 @@ type mechanismRow struct {
 
 var mechanismRows = []mechanismRow{
 	{"A count", "", []string{`SELECT count(*) FROM people WHERE education = 'master' AND income > 60500 AND hired < '2020-06-01'`},
-		[]string{"count over public.people", "Mechanism: discrete Laplace noise of scale 10", "Expected error: n1: ±30"}},
+		[]string{"count over public.people", "Mechanism: discrete Laplace noise of scale 10", "Error of count: ±30"}},
 	{"Counts by key", "", []string{`SELECT region, education, count(*) FROM people GROUP BY region, education`, `SELECT kind, count(*) FROM visits GROUP BY kind`},
 		[]string{"histogram over public.", "Mechanism: histogram of "}},
 	{"Ranges", "SET dp.epsilon = 0.5; SET dp.release = on", []string{
@@ -107,19 +109,25 @@ func TestMechanismsThroughSQL(t *testing.T) {
 	}
 }
 
+// firstLine is how a plan begins, as PostgreSQL's do.
+var firstLine = regexp.MustCompile(`^Result  \(cost=0\.00\.\.\d+\.\d\d+ rows=\d+ width=\d+\)$`)
+
 // walk explains and asks one statement.
 func (row mechanismRow) walk(t *testing.T, w *kit.Wire, sql string) (plan string) {
 	t.Helper()
 	a := w.Ask("EXPLAIN " + sql)
-	for _, r := range a.Rows {
-		plan += r[0] + "\n"
+	for i, r := range a.Rows {
+		if plan += r[0] + "\n"; utf8.RuneCountInString(r[0]) > 100 || i == 0 && !firstLine.MatchString(r[0]) {
+			t.Errorf("EXPLAIN of %s has the line %q", sql, r[0])
+		}
 	}
 	for _, says := range row.says {
-		if !slices.ContainsFunc(strings.Split(says, "|"), func(one string) bool { return strings.Contains(plan, one) }) {
+		if !slices.ContainsFunc(strings.Split(says, "|"), func(one string) bool { return strings.Contains(kit.Words(plan), one) }) {
 			t.Errorf("%s: EXPLAIN of %s does not say %q:\n%.1500s", row.section, sql, says, plan)
 		}
 	}
-	cost, _, _ := strings.Cut(strings.TrimPrefix(plan, "Cost: "), "  (cost=")
+	_, cost, _ := strings.Cut(plan, "\n  Cost: ")
+	cost, _, _ = strings.Cut(cost, "\n")
 	before := w.Spent()
 	a = w.Ask(sql)
 	switch note := strings.Join(a.Notes, "\n"); {

@@ -49,7 +49,7 @@ func explainText(t *testing.T, w *kit.Wire, q string) string {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0])
 	}
-	return strings.Join(lines, "\n")
+	return kit.Words(strings.Join(lines, "\n"))
 }
 
 func spentBy(t *testing.T, w *kit.Wire) string {
@@ -70,7 +70,7 @@ func TestOnlineReleaseThroughSQL(t *testing.T) {
 	}
 	w.Ask("SET dp.epsilon = 1")
 	text := explainText(t, w, q)
-	for _, want := range []string{"online over public.people", "the policy insists on online release o: its answers are within ±", "a plain histogram of its 234 cells would be within ±", "multiplicative weights over 234 cells", "Cost: ε 1", "Expected error: n1: ±"} {
+	for _, want := range []string{"online over public.people", "the policy insists on online release o: its answers are within ±", "a plain histogram of its 234 cells would be within ±", "multiplicative weights over 234 cells", "Cost: ε 1", "Error of count: ±"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("EXPLAIN does not say %q:\n%s", want, text)
 		}

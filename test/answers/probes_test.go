@@ -67,7 +67,7 @@ func TestProbes(t *testing.T) {
 		if text := p.Run(`SET dp.probes = maybe;`); !strings.Contains(text, "Available values: off, empty, made_up.") {
 			t.Errorf("psql: %s", text)
 		}
-		if text := p.Run(`EXPLAIN SELECT * FROM people;`); !strings.Contains(text, "has none, by dp.probes = empty") {
+		if text := kit.Words(p.Run(`EXPLAIN SELECT * FROM people;`)); !strings.Contains(text, "has none, by dp.probes = empty") {
 			t.Errorf("psql: %s", text)
 		}
 		p.Run(`SET dp.epsilon = 1;`)

@@ -31,7 +31,7 @@ func TestSubqueriesCost(t *testing.T) {
 		for _, row := range got.Rows {
 			lines = append(lines, row[0])
 		}
-		return strings.Join(lines, "\n")
+		return kit.Words(strings.Join(lines, "\n"))
 	}
 	older := `SELECT count(*) FROM people WHERE age > (SELECT avg(age) FROM people)`
 	for _, want := range []string{"ε 1", "first_1.leaf_1", "answered first, for at most ε 0.5: SELECT avg(age) FROM people"} {

@@ -277,7 +277,7 @@ func tpcdsPlan(t *testing.T, w *kit.Wire, number int, query string) tpcdsOutcome
 	m := tpchMechanism.FindStringSubmatch(text)
 	switch {
 	case m != nil:
-		rows := tpchBound.FindStringSubmatch(text)
+		rows := tpchBound.FindStringSubmatch(kit.Words(text))
 		out.private, out.outcome, out.how = true, "answered", m[1]
 		if len(rows) > 1 && rows[1] != "" {
 			out.how += "; at most " + rows[1] + " a customer"

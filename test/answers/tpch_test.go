@@ -112,7 +112,7 @@ func tpchAsk(t *testing.T, w *kit.Wire, e *example, q statement) tpchOutcome {
 		}
 		return out
 	}
-	rows := slices.Concat(tpchBound.FindStringSubmatch(text), []string{"", ""})[1]
+	rows := slices.Concat(tpchBound.FindStringSubmatch(kit.Words(text)), []string{"", ""})[1]
 	out.outcome, out.how = "answered", fmt.Sprintf("%s; at most %s a customer", m[1], cmp.Or(rows, "one row"))
 	return out
 }

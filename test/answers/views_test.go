@@ -74,7 +74,7 @@ func TestViewsThroughSQL(t *testing.T) {
 			if a.Err != nil || len(a.Rows) == 0 {
 				t.Errorf("%v %v", a.Err, a.Rows)
 			}
-			if a := w.Ask(`EXPLAIN SELECT count(*) FROM earners WHERE rich`); a.Err != nil || !strings.Contains(text(a), "-- the owner's own") {
+			if a := w.Ask(`EXPLAIN VERBOSE SELECT count(*) FROM earners WHERE rich`); a.Err != nil || !strings.Contains(text(a), "-- the owner's own") {
 				t.Errorf("%v %s", a.Err, text(a))
 			}
 			if a := w.Ask(`SELECT table_name, trusted, max_rows_per_unit FROM dp.tables ORDER BY 1`); a.Err != nil || !slices.Equal(a.Rows[0], []string{"adults", "f", "NULL"}) || !slices.Equal(a.Rows[1], []string{"earners", "t", "1"}) {

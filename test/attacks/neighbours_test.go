@@ -37,9 +37,9 @@ func TestRule16PlansReadNothingPrivate(t *testing.T) {
 			if !strings.HasPrefix(sql, "SELECT") {
 				continue
 			}
-			want := exact(sides["a thousand"].Ask("EXPLAIN " + sql))
+			want := exact(sides["a thousand"].Ask("EXPLAIN VERBOSE " + sql))
 			for name, w := range sides {
-				if got := exact(w.Ask("EXPLAIN " + sql)); !slices.Equal(got, want) {
+				if got := exact(w.Ask("EXPLAIN VERBOSE " + sql)); !slices.Equal(got, want) {
 					t.Errorf("%s; EXPLAIN %s\na thousand: %v\n%s: %v", setting, sql, want, name, got)
 				}
 			}

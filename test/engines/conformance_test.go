@@ -161,7 +161,7 @@ func (s *side) serve(t *testing.T) {
 // how is what a bound takes of the engine, by the query that EXPLAIN shows.
 func (s *side) how(t *testing.T, proof, statement string) string {
 	t.Helper()
-	a := s.w.Ask("EXPLAIN " + statement)
+	a := s.w.Ask("EXPLAIN VERBOSE " + statement)
 	text := strings.Join(slices.Concat(a.Rows...), "\n")
 	switch {
 	case a.Err != nil:

@@ -118,6 +118,18 @@ func frameText(m pgproto3.BackendMessage) string {
 	return BesideValues(requests.ReplaceAllString(moments.ReplaceAllString(fmt.Sprintf("%T %+v", m, m), "as of its moment"), "Request number"))
 }
 
+// Words is a text with one blank between words: what EXPLAIN says, wherever its lines are broken.
+func Words(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Plan is what EXPLAIN says, in one line.
+func Plan(a Answer) string {
+	var text strings.Builder
+	for _, row := range a.Rows {
+		text.WriteString(" " + strings.Join(row, " "))
+	}
+	return Words(text.String())
+}
+
 // BesideValues is a notice without what it says of the values that it comes with, which are noised.
 func BesideValues(notice string) string { return lostInNoise.ReplaceAllString(notice, "") }
 

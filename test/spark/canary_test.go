@@ -37,7 +37,7 @@ func TestSparkSaysNothingOfRows(t *testing.T) {
 	}
 	for i, q := range questions {
 		if !strings.Contains(q, "note") { // whose pattern is her own
-			ask("EXPLAIN " + q)
+			ask("EXPLAIN VERBOSE " + q)
 			ask("EXPLAIN (ALTERNATIVES, FORMAT JSON) " + q)
 		}
 		if i%3 == 0 && !strings.Contains(q, "note") {
