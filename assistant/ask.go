@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dpproxy/dpproxy/internal/digits"
 )
 
 // Answered is what ask answers.
@@ -77,7 +79,7 @@ func (a *Assistant) answer(ctx context.Context, in askInput, settings map[string
 		settle(charged)
 		out.Limit = a.left()
 	}()
-	settings["dp.max_cost"], settings["dp.error_columns"] = decimal(most), "on"
+	settings["dp.max_cost"], settings["dp.error_columns"], settings["dp.digits"] = decimal(most), "on", "significant"
 	for name, value := range map[string]string{
 		"dp.epsilon": in.Epsilon, "dp.max_error": in.MaxError, "dp.confidence": in.Confidence,
 	} {
@@ -167,7 +169,7 @@ func withIntervals(names []string, rows [][]*string) (columns []string, list [][
 			c := Cell{Value: row[at]}
 			if bounded && row[at] != nil && row[at+1] != nil && row[at+2] != nil {
 				c.Low, c.High = *row[at+1], *row[at+2]
-				c.Shown = shown(*row[at], c.Low, c.High)
+				c.Shown = digits.Shown(*row[at], c.Low, c.High)
 			}
 			list[i] = append(list[i], c)
 		}
@@ -176,39 +178,6 @@ func withIntervals(names []string, rows [][]*string) (columns []string, list [][
 		}
 	}
 	return columns, list
-}
-
-// shown is a number with the digits that its interval leaves, and how far it may be off: 26,270 ± 27 of 26270.4538 from
-// 26243.6 to 26297.3. It is empty of what is no number.
-func shown(value, low, high string) string {
-	x, ok := new(big.Rat).SetString(value)
-	l, okLow := new(big.Rat).SetString(low)
-	h, okHigh := new(big.Rat).SetString(high)
-	if !ok || !okLow || !okHigh || strings.ContainsAny(value+low+high, "/xXpP") {
-		return ""
-	}
-	off := new(big.Rat).Sub(h, x)
-	if below := new(big.Rat).Sub(x, l); below.Cmp(off) > 0 {
-		off = below
-	}
-	if off.Sign() <= 0 {
-		return value
-	}
-	decimals, ten := 0, big.NewRat(10, 1)
-	scaled := new(big.Rat).Set(off)
-	for ; scaled.Cmp(ten) < 0 && decimals < 20; decimals++ { // two digits of the error
-		scaled.Mul(scaled, ten)
-	}
-	step := big.NewRat(1, 1)
-	for hundred := big.NewRat(100, 1); scaled.Cmp(hundred) >= 0; scaled.Quo(scaled, ten) {
-		step.Mul(step, ten)
-	}
-	nearest := func(r *big.Rat) string {
-		q := new(big.Rat).Quo(r, step)
-		q.SetString(q.FloatString(decimals))
-		return q.Mul(q, step).FloatString(decimals)
-	}
-	return fmt.Sprintf("%s ± %s", nearest(x), nearest(off))
 }
 
 // Happened is what history answers.

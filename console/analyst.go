@@ -140,7 +140,7 @@ func badText(q question) string {
 
 // settings are what a session of hers starts with for a question.
 func (q question) settings() map[string]string {
-	s := map[string]string{}
+	s := map[string]string{"dp.digits": "significant"}
 	for name, value := range map[string]string{"dp.epsilon": q.Epsilon, "dp.max_error": q.MaxError, "dp.confidence": q.Confidence} {
 		if value != "" {
 			s[name] = value

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/internal/digits"
 )
 
 // What an analyst's page shows it has asked for as any client does: a session of the wire's protocol, over a connection
@@ -265,6 +267,9 @@ func viewOf(a answer) answerView {
 			one := valueView{Head: a.Columns[i].Name, Text: c.Text, Null: c.Null, Number: number(a.Columns[i].OID)}
 			if at, ok := low[i]; ok && !row[at].Null && !row[high[i]].Null {
 				one.Between = row[at].Text + " to " + row[high[i]].Text
+				if shown := digits.Shown(c.Text, row[at].Text, row[high[i]].Text); shown != "" {
+					one.Text = shown
+				}
 			}
 			values = append(values, one)
 		}

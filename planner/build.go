@@ -148,7 +148,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	if refusal != nil {
 		return nil, refusal
 	}
-	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: plans.Bounded(out.Columns, s.Bounds), Confidence: c.Settings.Confidence, CoversAll: c.Settings.CoversAll, ErrorColumns: c.Settings.ErrorColumns, Bounds: s.Bounds}}
+	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: plans.Bounded(out.Columns, s.Bounds), Confidence: c.Settings.Confidence, CoversAll: c.Settings.CoversAll, ErrorColumns: c.Settings.ErrorColumns, Significant: c.Settings.Significant, Bounds: s.Bounds}}
 	plan.addLeaves(chosen, notes)
 	if d := out.Direct; d != nil && d.Leaf >= 0 {
 		if refusal = d.FailingOnRows(plan.Leaves[d.Leaf].CertainRows()); refusal != nil {

@@ -99,7 +99,7 @@ func (in *inners) answer(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refu
 		in.known = append(in.known, a)
 	} else {
 		c := in.context
-		c.Alternatives, c.Settings.ErrorColumns, c.Settings.MaxError = false, false, 0
+		c.Alternatives, c.Settings.ErrorColumns, c.Settings.Significant, c.Settings.MaxError = false, false, false, 0
 		of := in.of.Within(sel, key)
 		of.Listed = use == bind.Listed
 		p, refusal := planWithin(of, in.values, c, in.depth)

@@ -31,7 +31,7 @@ func query(ctx context.Context, url, text string, out, notices io.Writer) error 
 	if _, err := pgconn.ParseConfig(url); err != nil {
 		return exitCode{2, err}
 	}
-	conn, err := connector(url)(ctx, nil, func(n *pgconn.Notice) { printMessage(notices, (*pgconn.PgError)(n)) })
+	conn, err := connector(url)(ctx, map[string]string{"dp.digits": "significant"}, func(n *pgconn.Notice) { printMessage(notices, (*pgconn.PgError)(n)) })
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) { // what the proxy said, rather than what was tried before: a TLS connection
 		printMessage(notices, refused)

@@ -34,14 +34,23 @@ func Round(x, off *big.Rat) *big.Rat {
 	return steps.Mul(steps, step)
 }
 
-// Text is an error with its two digits, and no more decimals.
+// Text is an error with its two digits.
 func Text(off *big.Rat) string {
 	_, decimals := Place(off)
 	return grouped(Round(off, off).FloatString(decimals))
 }
 
+// decimalsOf is how many decimals a number is written with; as many as there may be where it has an exponent.
+func decimalsOf(text string) int {
+	if strings.ContainsAny(text, "eE") {
+		return mostDecimals
+	}
+	_, decimals, _ := strings.Cut(text, ".")
+	return len(decimals)
+}
+
 // Shown is a number with the digits that its interval leaves, and how far it may be off: "26,270 ± 27" of 26270.4538
-// from 26243.6 to 26297.3. It is empty of what is no number, and the number itself where its interval is nothing else.
+// from 26243.6 to 26297.3. Whole numbers stay whole. It is empty of what is no number, and the number itself where its interval is nothing else.
 func Shown(value, low, high string) string {
 	x, ok := new(big.Rat).SetString(value)
 	l, okLow := new(big.Rat).SetString(low)
@@ -57,7 +66,8 @@ func Shown(value, low, high string) string {
 		return value
 	}
 	_, decimals := Place(off)
-	return grouped(Round(x, off).FloatString(decimals)) + " ± " + Text(off)
+	decimals = min(decimals, max(decimalsOf(value), decimalsOf(low), decimalsOf(high)))
+	return grouped(Round(x, off).FloatString(decimals)) + " ± " + grouped(Round(off, off).FloatString(decimals))
 }
 
 // grouped parts the whole digits of a decimal number by thousands.

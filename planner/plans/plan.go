@@ -48,6 +48,7 @@ type Plan struct {
 	Alternatives []Alternative // what was weighed, where the context asks for it
 	Asked        *atomic.Bool  // whether an expression has asked for the time
 	ErrorColumns bool          // SET dp.error_columns = on
+	Significant  bool          // SET dp.digits = significant
 	Bounds       []parse.Bound // dp.low(x) and dp.high(x)
 	Rated        *Rated        // whose rows are shown; nil means they are not those of one leaf
 	Probed       []string      // private tables whose rows were asked for and of which none are shown: SET dp.probes = empty

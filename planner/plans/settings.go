@@ -25,6 +25,7 @@ type Settings struct {
 	Confidence   mechanisms.Confidence
 	CoversAll    bool // dp.coverage is all: errors of totals bound what is above their clamps too, as far as can be
 	ErrorColumns bool
+	Significant  bool // dp.digits: values have the digits that their errors leave, and no more
 	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0 means counts are compared
 	Release      bool // dp.release: releases go before counts that are more exact, hers too
 	Probes       Probes

@@ -135,10 +135,11 @@ func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled)
 	}
 	result.Notices = withDetail(result.Notices, told)
 	result.Last.tell(result.Notices)
-	if result.Rows, err = a.reader.rows(ctx, x.Session, p, bought.ids, answers); err != nil {
+	var off []string
+	if result.Rows, off, err = a.reader.rows(ctx, x.Session, p, bought.ids, answers); err != nil {
 		return result, err
 	}
-	notices := toldNoise(result.Notices, p.plan, result.Rows.Value())
+	notices := toldNoise(toldOff(result.Notices, off), p.plan, result.Rows.Value())
 	notices = a.reader.climbed(ctx, x.Session, p.plan, bought.ids, notices)
 	result.Notices = a.reader.dated(ctx, x.Session, p.plan, bought.ids, notices)
 	result.Last.tell(result.Notices)

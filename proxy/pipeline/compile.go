@@ -65,7 +65,7 @@ func (a *Answerer) write(ctx context.Context, s *Session, r *compiled) (refusal 
 	if !r.begun && slices.ContainsFunc(r.queries, rewrite.Query.TooLong) {
 		return refuse.TooLong()
 	}
-	if r.errors = errorParts(r.plan); ctx.Err() != nil {
+	if r.errors = noticeParts(r.plan); ctx.Err() != nil {
 		return reuse.RefuseEnded(context.Cause(ctx))
 	}
 	if len(r.plan.Inner) > 0 {
@@ -262,7 +262,7 @@ func appendStatement(b []byte, s *Session, asked string, stmt *parse.Statement, 
 	text(set.Contribution.String())
 	b = binary.AppendVarint(binary.AppendVarint(b, int64(set.Alarms)), set.Delta.Atto())
 	b = append(b, flag(set.CoversAll))
-	b = append(b, flag(set.ErrorColumns), flag(set.Release), byte(set.Probes), byte(set.OffGrid), flag(stmt.HandedOn))
+	b = append(b, flag(set.ErrorColumns), flag(set.Significant), flag(set.Release), byte(set.Probes), byte(set.OffGrid), flag(stmt.HandedOn))
 	if set.Zone != nil {
 		text(set.Zone.String())
 		_, east := time.Unix(0, 0).In(set.Zone).Zone() // '+05:30' names two: as an interval, and in POSIX's sign

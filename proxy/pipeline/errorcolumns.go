@@ -48,10 +48,10 @@ func redrawsFor(share float64) int {
 // without noise; where those do not tell rows apart, or a row is seldom there, the bounds are NULL.
 func (r *reader) withErrors(
 	ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows], climbed clamps,
-) (privacy.Released[sandbox.Rows], error) {
+) (privacy.Released[sandbox.Rows], []string, error) {
 	plan, rows := p.plan, released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
-		return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows { return withoutBounds(plan, rows) }), nil
+		return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows { return withoutBounds(plan, rows) }), nil, nil
 	}
 	samples := map[string][][]policy.Value{}
 	if needsRedraws(plan) {
@@ -61,18 +61,19 @@ func (r *reader) withErrors(
 		for range redrawsFor(plan.Confidence.Float()) {
 			again, err := r.redraw(ctx, s, p, ids, noise, climbed)
 			if err != nil {
-				return released, err
+				return released, nil, err
 			}
 			if size += again.Value().Size(); most > 0 && size > most {
-				return released, pgerror.New("54000", "error columns of so many rows need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)").
+				return released, nil, pgerror.New("54000", "error columns of so many rows need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)").
 					WithHint("SET dp.error_columns = off, or ask for fewer rows. What was paid for stays free.")
 			}
 			collect(samples, plan, again.Value())
 		}
 	}
+	bars := barsOf(plan, rows, samples, climbed)
 	return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows {
-		return sandbox.Rows{Columns: errorColumns(plan), Data: addBounds(plan, rows, samples, climbed)}
-	}), nil
+		return sandbox.Rows{Columns: errorColumns(plan), Data: addBounds(plan, rows, bars)}
+	}), offTexts(plan, rows, bars), nil
 }
 
 // withoutBounds are the rows of an answer of which no column's error is known: its bounds are NULL.
@@ -102,11 +103,10 @@ func errorColumns(plan *plans.Plan) []sandbox.Column {
 	return out
 }
 
-// needsRedraws reports whether bounds are asked for of a column that has no half-width.
+// needsRedraws reports whether the errors of a column are looked at that has no half-width.
 func needsRedraws(plan *plans.Plan) bool {
-	return isRedrawn(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
-		_, known := widthOf(c)
-		return c.Noisy && !known && len(c.Climbs) == 0 && (plan.ErrorColumns || c.Bound != plans.Unbounded)
+	return slices.Contains(tellsOff(plan), true) || isRedrawn(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
+		return isComputed(c) && (plan.ErrorColumns || c.Bound != plans.Unbounded)
 	})
 }
 
@@ -175,34 +175,57 @@ func rowKey(plan *plans.Plan, row []policy.Value) string {
 	return b.String()
 }
 
-func addBounds(
+// bar is the interval of a value, NULLs where it is not known.
+type bar struct{ low, high policy.Value }
+
+// barsOf are the intervals of an answer's values, by row and column.
+func barsOf(
 	plan *plans.Plan, rows sandbox.Rows, samples map[string][][]policy.Value, climbed clamps,
-) [][]policy.Value {
-	out := make([][]policy.Value, len(rows.Data))
+) [][]bar {
+	bars := make([][]bar, len(rows.Data))
+	widths, known := make([]width, len(plan.Columns)), make([]bool, len(plan.Columns))
+	for i, c := range plan.Columns {
+		widths[i], known[i] = widthOf(c)
+	}
 	for r, row := range rows.Data {
 		drawn := samples[rowKey(plan, row)]
+		bars[r] = make([]bar, len(row))
 		for i, c := range plan.Columns {
+			b, w := &bars[r][i], widths[i]
+			switch {
+			case !c.Noisy:
+			case known[i]:
+				b.low, b.high = barOf(c, w.rat(), row[i])
+			case len(c.Climbs) > 0: // NULL, and so are its bounds, where too few units show
+				b.low, b.high = barOf(c, climbed.of(c.Climbs).off, row[i])
+			default:
+				b.low, b.high = quantiles(c.Type, drawn, i, plan.Confidence.Float())
+			}
+		}
+	}
+	return bars
+}
+
+func addBounds(plan *plans.Plan, rows sandbox.Rows, bars [][]bar) [][]policy.Value {
+	out := make([][]policy.Value, len(rows.Data))
+	for r, row := range rows.Data {
+		for i, c := range plan.Columns {
+			b := bars[r][i]
 			if c.Bound == plans.Unbounded || !c.Noisy {
-				out[r] = append(out[r], row[i])
+				v := row[i]
+				if plan.Significant && c.Noisy {
+					v = significant(c, v, offOf(v, b))
+				}
+				out[r] = append(out[r], v)
 			}
-			if !c.Noisy || !plan.ErrorColumns && c.Bound == plans.Unbounded {
-				continue
-			}
-			low, high := policy.Value(nil), policy.Value(nil)
-			if w, known := widthOf(c); known {
-				low, high = barOf(c, w.rat(), row[i])
-			} else if len(c.Climbs) > 0 { // NULL, and so are its bounds, where too few units show
-				low, high = barOf(c, climbed.of(c.Climbs).off, row[i])
-			} else {
-				low, high = quantiles(c.Type, drawn, i, plan.Confidence.Float())
-			}
-			switch c.Bound {
-			case plans.Unbounded:
-				out[r] = append(out[r], low, high)
-			case plans.LowBound:
-				out[r] = append(out[r], low)
-			case plans.HighBound:
-				out[r] = append(out[r], high)
+			switch {
+			case !c.Noisy:
+			case c.Bound == plans.LowBound:
+				out[r] = append(out[r], b.low)
+			case c.Bound == plans.HighBound:
+				out[r] = append(out[r], b.high)
+			case plan.ErrorColumns:
+				out[r] = append(out[r], b.low, b.high)
 			}
 		}
 	}

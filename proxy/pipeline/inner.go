@@ -95,7 +95,7 @@ func (a *Answerer) innerAnswer(ctx context.Context, x *execution, key string, r 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.reader.rows(ctx, x.Session, r, ids, answers)
+	rows, off, err := a.reader.rows(ctx, x.Session, r, ids, answers)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func (a *Answerer) innerAnswer(ctx context.Context, x *execution, key string, r 
 		return answer, nil
 	}
 	exact := ""
-	if len(r.errors) > 0 {
-		exact = " (" + strings.Join(r.errors, "; ") + ")"
+	if errors := slices.Concat(r.errors, off); len(errors) > 0 {
+		exact = " (" + strings.Join(errors, "; ") + ")"
 	}
 	answer.Notes = append([]string{"answered first" + cameTo(answer) + ": " + key + exact + ". The rest is counted for what was released of it"}, r.plan.Notes...)
 	return answer, nil
@@ -152,7 +152,7 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 		if refusal = a.outside.try(ctx, s, in.Plan, r.outer); refusal != nil {
 			return refusal
 		}
-		r.errors, r.copies = errorParts(in.Plan), a.public.copiesFor(in.Plan)
+		r.errors, r.copies = noticeParts(in.Plan), a.public.copiesFor(in.Plan)
 		list[in.Key] = r
 	}
 	return nil

@@ -49,7 +49,7 @@ func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought
 		parts = append(parts, text)
 	}
 	if plan.WantsErrors() && hasChoices(plan) {
-		whose := strings.Join(append([]string{"what is chosen"}, unknownError(plan)...), ", ")
+		whose := strings.Join(append([]string{"what is chosen"}, unknownError(plan, nil)...), ", ")
 		parts = append(parts, "bounds of "+whose+" are NULL: it is near in rows, and how far that is in values the rows alone know")
 	}
 	n := Notice{Message: strings.Join(parts, "; ")}
@@ -185,6 +185,25 @@ func isRedrawn(plan *plans.Plan) bool {
 // errorParts say how exact the shown columns will be: each by its own ±, or that none is known. They take time, to find
 // half-widths, and belong to planning: what takes too much is refused before the charge.
 func errorParts(plan *plans.Plan) (parts []string) {
+	parts = knownErrors(plan)
+	if unknown := unknownError(plan, nil); len(unknown) > 0 {
+		return append(parts, "no ± is known for "+namesText(unknown))
+	}
+	return parts
+}
+
+// noticeParts are those of an answer's notice, before its values are there: what these tell of is added to it
+// (toldOff).
+func noticeParts(plan *plans.Plan) (parts []string) {
+	parts = knownErrors(plan)
+	if unknown := unknownError(plan, tellsOff(plan)); len(unknown) > 0 {
+		return append(parts, "no ± is known for "+namesText(unknown))
+	}
+	return parts
+}
+
+// knownErrors are those that are known before anything is released.
+func knownErrors(plan *plans.Plan) (parts []string) {
 	if len(plan.Measures) == 0 {
 		return nil
 	}
@@ -202,9 +221,7 @@ func errorParts(plan *plans.Plan) (parts []string) {
 		parts = append(parts, widths.text()+" a value "+at)
 	}
 	parts = append(parts, pickErrors(plan, at)...)
-	if unknown := unknownError(plan); len(unknown) > 0 {
-		parts = append(parts, "no ± is known for "+namesText(unknown))
-	} else if len(plan.Columns) == 0 && !hasChoices(plan) && !isMadeUp(plan) {
+	if len(plan.Columns) == 0 && !hasChoices(plan) && !isMadeUp(plan) {
 		parts = append(parts, "no ± is known")
 	}
 	return parts
@@ -217,7 +234,7 @@ func isMadeUp(plan *plans.Plan) bool {
 
 // boundsText says where a session finds bounds of the shown columns of which no ± is known; "" where there are none.
 func boundsText(plan *plans.Plan) string {
-	unknown := unknownError(plan)
+	unknown := unknownError(plan, tellsOff(plan))
 	if len(unknown) == 0 || !isRedrawn(plan) {
 		return ""
 	}
@@ -231,9 +248,12 @@ func boundsText(plan *plans.Plan) string {
 	return "SET dp.error_columns = on shows " + whose + " bounds"
 }
 
-// unknownError names the shown columns of which no error is known.
-func unknownError(plan *plans.Plan) (names []string) {
+// unknownError names the shown columns of which no error is known, but for those of which the answer will tell one.
+func unknownError(plan *plans.Plan, told []bool) (names []string) {
 	for i, c := range plan.Columns {
+		if told != nil && told[i] {
+			continue
+		}
 		if _, known := widthOf(c); isShown(c) && !known && !isChosen(c) && len(c.Climbs) == 0 {
 			names = append(names, columnName(plan, i))
 		}

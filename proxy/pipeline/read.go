@@ -25,7 +25,7 @@ type reader struct {
 }
 
 // rows are an answer's, made of what was released: the tables of the leaves, and the outer query over them.
-func (r *reader) rows(ctx context.Context, s *Session, p compiled, ids []int64, answers runAnswers) (rows privacy.Released[sandbox.Rows], err error) {
+func (r *reader) rows(ctx context.Context, s *Session, p compiled, ids []int64, answers runAnswers) (rows privacy.Released[sandbox.Rows], off []string, err error) {
 	err = r.run(ctx, s, p.quick, func(ctx context.Context) error {
 		readings, err := r.readings(ctx, s, p.plan, ids)
 		if err != nil {
@@ -36,12 +36,12 @@ func (r *reader) rows(ctx context.Context, s *Session, p compiled, ids []int64, 
 		if err != nil {
 			return err
 		}
-		if rows, err = r.outside.query(ctx, s, p, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
-			rows, err = r.withErrors(ctx, s, p, ids, rows, climbed)
+		if rows, err = r.outside.query(ctx, s, p, leaves); err == nil && looksAtErrors(p.plan) && len(p.plan.Leaves) > 0 {
+			rows, off, err = r.withErrors(ctx, s, p, ids, rows, climbed)
 		}
 		return err
 	})
-	return rows, err
+	return rows, off, err
 }
 
 // run does a part of a statement's work in one of its user's slots, or at once where it takes no longer than waiting

@@ -376,6 +376,7 @@ func (s *Settings) settle() {
 func (s *Settings) read() plans.Settings {
 	t := plans.Settings{
 		ErrorColumns: s.Value("dp.error_columns") == "on",
+		Significant:  s.Value("dp.digits") == "significant",
 		CoversAll:    s.Value("dp.coverage") == "all",
 		Release:      s.Value("dp.release") == "on",
 		Probes:       map[string]plans.Probes{"empty": plans.ProbesEmpty, "made_up": plans.ProbesMadeUp}[s.Value("dp.probes")],

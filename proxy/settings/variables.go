@@ -66,6 +66,8 @@ var dpVariables = []variable{
 	{name: "dp.max_error", kind: special, standard: "off", reported: true, about: "The most that a count or sum may be off at dp.confidence; the least cost for it is found."},
 	{name: "dp.max_cost", kind: special, standard: "off", reported: true, about: "A statement that costs more, in the unit of dp.budget, is refused before anything is charged; 0: only what is free is answered."},
 	{name: "dp.error_columns", kind: boolean, standard: "off", reported: true, about: "Adds x_low and x_high to each aggregate x."},
+	{name: "dp.digits", kind: choice, standard: "exact", choices: []string{"exact", "significant"}, reported: true,
+		about: "Whether values have all digits, or those that their errors leave (significant): the rest is noise."},
 	{name: "dp.contribution", kind: special, standard: "policy", reported: true,
 		about: "What bounds a unit in counts and sums: the policy's rows, its total by a clamp that is chosen from " +
 			"what is released (ladder), or its total clamped to a number; policy: rows where it bounds them, else " +
@@ -280,7 +282,7 @@ func Unknown(name string, readable ...string) *pgerror.Failure {
 		return f.WithHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
 	}
 	return f.WithHint("There are dp.epsilon, dp.delta, dp.max_error, dp.max_cost, dp.confidence, dp.error_columns, " +
-		"dp.contribution, dp.coverage, dp.alarms, dp.release, dp.offgrid, dp.probes and dp.dialect.")
+		"dp.digits, dp.contribution, dp.coverage, dp.alarms, dp.release, dp.offgrid, dp.probes and dp.dialect.")
 }
 
 // Shows reports whether SHOW of a name is answered, or refused, here: all but the dp.* names that are no variables.
