@@ -33,7 +33,7 @@ func (p assembly) addLeaves(c chosenPaths, notes *semantics.Notes) {
 		lp.Question.NoteClamped(notes)
 		p.noteFew(p.Leaves[i], notes)
 	}
-	p.addChoices(c.all[:c.questions], c.all[c.questions:], c.paths[c.questions:])
+	p.addChoices(c.all[:c.questions], c.all[c.questions:], c.paths[c.questions:], notes)
 }
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
@@ -282,21 +282,21 @@ func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.
 }
 
 // addChoices puts what is asked by itself, choices and comparisons, into the leaves that show it.
-func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.Path) {
+func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.Path, notes *semantics.Notes) {
 	for i, own := range list {
 		s, w := own.Requests[0].Query, paths[i][0]
 		switch asked := s.Asked.(type) {
 		case *linear.ThresholdColumn:
 			p.addThreshold(asked, w)
 		case *linear.Chosen:
-			p.addChoice(leaves[asked.Leaf], s, w)
+			p.addChoice(leaves[asked.Leaf], s, w, notes)
 		case linear.Counted: // is in a leaf plan of its own question
 		}
 	}
 }
 
 // addChoice fills the columns of a choice: each is one run a grouping set.
-func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path) {
+func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path, notes *semantics.Notes) {
 	asked, measure := s.Chosen(), -1
 	if w != nil {
 		measure = p.measure(w.Measure)
@@ -309,9 +309,36 @@ func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path
 			if run.Measure, run.Selected = measure, selected; w != nil && w.Reading != nil {
 				run.Counter = w.Reading.Counters[0]
 			}
+			p.noteAmong(lp, leaf, asked, selected, notes)
 			leaf.Counts[n].Type, leaf.Counts[n].Typmod = c.Choice.Typ, c.Choice.Typmod
 		}
 	}
+}
+
+// noteAmong has a choice be NULL where a count that is asked for too, of the rows that it is among, is within its own
+// error: what is chosen among no rows is any value.
+func (p assembly) noteAmong(
+	lp *choose.LeafPlan, leaf *plans.Leaf, asked *linear.Chosen, selected *plans.SelectedValue, notes *semantics.Notes,
+) {
+	where := lp.Question.Choices[asked.Of].Where
+	for n := range lp.Counters {
+		c, run := &lp.Counters[n], &leaf.Counts[n].Runs[asked.Set]
+		if selected.Spans == nil && c.CountsRows() && run.Measure >= 0 && run.Ladder == nil && holdsOf(c.Where, where) {
+			selected.Among, selected.Least = run, p.RunError(run).HalfWidth
+			break
+		}
+	}
+	if selected.Least > 0 {
+		notes.Add("medians and the like are NULL where the count of their rows is within its own error, at most " +
+			predicate.Text(selected.Least))
+	}
+}
+
+// holdsOf reports whether each condition of a counter is one of a choice, whose rows are among the counter's then.
+func holdsOf(counter, choice []*semantics.Expr) bool {
+	return !slices.ContainsFunc(counter, func(c *semantics.Expr) bool {
+		return !slices.ContainsFunc(choice, func(e *semantics.Expr) bool { return e.Canon == c.Canon })
+	})
 }
 
 // first makes a fresh measure the first level of a ladder, where it can be one: of her own, counted, under the pure

@@ -242,6 +242,9 @@ func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, conf
 	if w != nil {
 		out.Rows, out.Rank = s.GroupRows(), rankOf(s, w, confidence)
 		shown = shownCandidates(s, c.Typ)
+		if w.Reading != nil && out.Kind == mechanisms.Quantiles {
+			out.Least = sumError(s.Chosen().Groups[0], w, confidence)
+		}
 	}
 	for r, cell := range order {
 		g, known := s.Chosen().ByKeys[frame.KeysText(cell, keys)]
@@ -298,9 +301,14 @@ func rankOf(s *linear.Query, w *Path, confidence mechanisms.Confidence) float64 
 	} else {
 		cells = cells[:1]
 	}
+	return float64(sumError(cells, w, confidence))
+}
+
+// sumError is the half-width of the sum of some cells of what is read.
+func sumError(cells []int, w *Path, confidence mechanisms.Confidence) int64 {
 	var spans []mechanisms.Span
 	for _, cell := range cells {
 		spans = append(spans, w.Reading.Spans[0][cell]...)
 	}
-	return float64(w.Measure.Spec.Only(w.Reading.Counters[0]).Error(spans, confidence).HalfWidth)
+	return w.Measure.Spec.Only(w.Reading.Counters[0]).Error(spans, confidence).HalfWidth
 }

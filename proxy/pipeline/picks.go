@@ -30,7 +30,7 @@ func picked(c *plans.CountColumn, row int, readings []reading) policy.Value {
 			at := slices.Index(readings[run.Measure].noisy.Value().Observations, int64(p.At[row]))
 			return int64((p.Top - at) % (p.Top + 1)) // of −1, which is not chosen: 0
 		}
-		if p == nil || run.Measure < 0 || p.At[row] < 0 {
+		if p == nil || run.Measure < 0 || p.At[row] < 0 || amongNone(p, row, readings) {
 			return nil
 		}
 		if p.Spans != nil {
@@ -43,6 +43,18 @@ func picked(c *plans.CountColumn, row int, readings []reading) policy.Value {
 		return p.Values[row][all[p.At[row]]]
 	}
 	return nil
+}
+
+// amongNone reports whether the rows that a value is chosen among do not show in the count of them that is there too.
+func amongNone(p *plans.SelectedValue, row int, readings []reading) bool {
+	run := p.Among
+	if run == nil || row >= len(run.Spans) {
+		return false
+	}
+	if run.Mix != nil {
+		return mixedValue(run.Mix[row], readings) <= p.Least
+	}
+	return readings[run.Measure].estimate.Sum(run.Counter, run.Spans[row]).Value() <= p.Least
 }
 
 // countedOf reads a value from counts.
@@ -59,7 +71,7 @@ func countedOf(run *plans.Run, row int, e *mechanisms.Estimate) policy.Value {
 		return best
 	}
 	cdf := e.CDF(run.Counter, p.Spans[row]).Value()
-	if cdf.Rows() < .5 {
+	if cdf.Rows() < .5 || cdf.Rows() <= float64(p.Least) {
 		return nil
 	}
 	if p.Between {
