@@ -17,7 +17,8 @@ func queryCommand() *cobra.Command {
 		Use:   `query "SELECT …"`,
 		Short: "Ask a running proxy, on a machine that has no psql",
 		Long: `Connects as psql would: by --url, or by PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE; with
-DPPROXY_TOKEN by the token that dpproxy login has fetched. Notices go to standard error.`,
+DPPROXY_TOKEN by the token that dpproxy login has fetched. Notices go to standard error. Numbers have the digits that
+their errors leave; SET dp.digits = exact before the SELECT has all of them.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return query(cmd.Context(), url, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -31,7 +32,8 @@ func query(ctx context.Context, url, text string, out, notices io.Writer) error 
 	if _, err := pgconn.ParseConfig(url); err != nil {
 		return exitCode{2, err}
 	}
-	conn, err := connector(url)(ctx, map[string]string{"dp.digits": "significant"}, func(n *pgconn.Notice) { printMessage(notices, (*pgconn.PgError)(n)) })
+	settings := map[string]string{"dp.digits": "significant"}
+	conn, err := connector(url)(ctx, settings, func(n *pgconn.Notice) { printMessage(notices, (*pgconn.PgError)(n)) })
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) { // what the proxy said, rather than what was tried before: a TLS connection
 		printMessage(notices, refused)

@@ -50,7 +50,8 @@ func decimalsOf(text string) int {
 }
 
 // Shown is a number with the digits that its interval leaves, and how far it may be off: "26,270 ± 27" of 26270.4538
-// from 26243.6 to 26297.3. Whole numbers stay whole. It is empty of what is no number, and the number itself where its interval is nothing else.
+// from 26243.6 to 26297.3. Whole numbers stay whole. It is empty of what is no number, and the number itself where its
+// interval is nothing else.
 func Shown(value, low, high string) string {
 	x, ok := new(big.Rat).SetString(value)
 	l, okLow := new(big.Rat).SetString(low)

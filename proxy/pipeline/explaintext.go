@@ -22,8 +22,8 @@ import (
 //	  ->  leaf_1: histogram over public.people  (cost=0.00..0.10 rows=2 width=32)
 //	        Answered from: a fresh count
 
-// explainColumns is how many columns of a terminal a line of EXPLAIN takes at most, where it can be broken.
-const explainColumns = 100
+// explainColumns is how many columns a line of EXPLAIN takes at most, where it can be broken: psql adds two, to 100.
+const explainColumns = 98
 
 // lines is the text form; errors of what a leaf reads, which are not those of what is shown, go with its SQL.
 func (e explanation) lines(sql bool) []string {
@@ -115,7 +115,7 @@ func (t *explainText) field(indent int, name, text string) {
 	}
 }
 
-// sql adds SQL, which may have several lines, broken where a blank stands outside its constants, names and comments.
+// sql adds SQL, which may have several lines, broken where a blank is outside of its constants, names and comments.
 func (t *explainText) sql(indent int, name, text string) {
 	if text == "" {
 		return
