@@ -139,7 +139,8 @@ var lostInNoise = regexp.MustCompile(`; mostly noise: .[0-9.]+ on values near [0
 	`|; \w+ .[0-9.]+ a value at [0-9.]+ % of (what \w+ add up to [0-9. and]+ each, which about \d+ exceed` +
 	`|what \w+ add up to, whose groups' squares come to [0-9. and]+² each` +
 	`|all that \w+ add up to, but for those who(se groups' squares come to| add) more than [0-9.]+²?, if any do)` +
-	`|; [^;]*about .[0-9.,]+[^;]* a value at [0-9.]+ %|; no . is known for [^;]*` +
+	`|; [^;]* about .[0-9.,]+[^;]*? a value at [0-9.]+ %` +
+	`|; no . is known for (column \d+|\w+)(, (column \d+|\w+))*( and \d+ more)?` +
 	`|; (\w+|in what some values are made of,) NULL: too few \w+ show: at this cost it takes about \d+ ` +
 	`with a like total other than 0(, and ten at \d+ times it)?`)
 
