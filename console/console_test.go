@@ -267,7 +267,7 @@ func TestPrice(t *testing.T) {
 	b.pipe.refuse(nil)
 	before := b.pipe.selects()
 	p = w.ask("buy", sql, seen)
-	if p.status != http.StatusOK || !strings.Contains(p.body, "510") || !strings.Contains(p.body, "480 to 540") || !strings.Contains(p.body, "a notice") {
+	if p.status != http.StatusOK || !strings.Contains(p.body, "510 ± 30") || !strings.Contains(p.body, "480 to 540") || !strings.Contains(p.body, "a notice") {
 		t.Errorf("the answer: %d %s", p.status, p.body)
 	}
 	b.pipe.mu.Lock()

@@ -283,20 +283,26 @@ func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.
 
 // addChoices puts what is asked by itself, choices and comparisons, into the leaves that show it.
 func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.Path, notes *semantics.Notes) {
+	least := int64(0)
 	for i, own := range list {
 		s, w := own.Requests[0].Query, paths[i][0]
 		switch asked := s.Asked.(type) {
 		case *linear.ThresholdColumn:
 			p.addThreshold(asked, w)
 		case *linear.Chosen:
-			p.addChoice(leaves[asked.Leaf], s, w, notes)
+			least = max(least, p.addChoice(leaves[asked.Leaf], s, w))
 		case linear.Counted: // is in a leaf plan of its own question
 		}
 	}
+	if least > 0 {
+		notes.Add("medians and the like are NULL where the count of their rows is within its own error, at most " +
+			predicate.Text(least))
+	}
 }
 
-// addChoice fills the columns of a choice: each is one run a grouping set.
-func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path, notes *semantics.Notes) {
+// addChoice fills the columns of a choice: each is one run a grouping set. It returns the largest number of rows of
+// which they are NULL.
+func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path) (least int64) {
 	asked, measure := s.Chosen(), -1
 	if w != nil {
 		measure = p.measure(w.Measure)
@@ -309,28 +315,26 @@ func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path
 			if run.Measure, run.Selected = measure, selected; w != nil && w.Reading != nil {
 				run.Counter = w.Reading.Counters[0]
 			}
-			p.noteAmong(lp, leaf, asked, selected, notes)
+			p.choosesAmong(lp, leaf, asked, selected)
+			least = max(least, selected.Least)
 			leaf.Counts[n].Type, leaf.Counts[n].Typmod = c.Choice.Typ, c.Choice.Typmod
 		}
 	}
+	return least
 }
 
-// noteAmong has a choice be NULL where a count that is asked for too, of the rows that it is among, is within its own
-// error: what is chosen among no rows is any value.
-func (p assembly) noteAmong(
-	lp *choose.LeafPlan, leaf *plans.Leaf, asked *linear.Chosen, selected *plans.SelectedValue, notes *semantics.Notes,
+// choosesAmong has a choice be NULL where a count that is asked for too, of the rows that it is among, is within its
+// own error: what is chosen among no rows is any value.
+func (p assembly) choosesAmong(
+	lp *choose.LeafPlan, leaf *plans.Leaf, asked *linear.Chosen, selected *plans.SelectedValue,
 ) {
 	where := lp.Question.Choices[asked.Of].Where
 	for n := range lp.Counters {
 		c, run := &lp.Counters[n], &leaf.Counts[n].Runs[asked.Set]
 		if selected.Spans == nil && c.CountsRows() && run.Measure >= 0 && run.Ladder == nil && holdsOf(c.Where, where) {
 			selected.Among, selected.Least = run, p.RunError(run).HalfWidth
-			break
+			return
 		}
-	}
-	if selected.Least > 0 {
-		notes.Add("medians and the like are NULL where the count of their rows is within its own error, at most " +
-			predicate.Text(selected.Least))
 	}
 }
 

@@ -169,7 +169,8 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	}
 	plan.noteErrors(out.Shown)
 	if out.Shown != nil && out.Shown.Leaf >= 0 {
-		plan.Rated = &plans.Rated{Leaf: out.Shown.Leaf, Errors: func(p *plans.Plan) { assembly{p}.noteErrors(out.Shown) }}
+		errors := func(p *plans.Plan) { assembly{p}.noteErrors(out.Shown) }
+		plan.Rated = &plans.Rated{Leaf: out.Shown.Leaf, Errors: errors}
 	}
 	if plan.Buys() {
 		plan.Statement = plan.digest(s.Text, values)

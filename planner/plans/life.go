@@ -150,8 +150,8 @@ type SelectedValue struct {
 	Top     int                   // above 0: the value is the rank of the row, Top for the first of the chosen, 0 for those that were not; At has each row's number
 	Between bool                  // of these: a value between two rows' is meant
 	Rank    float64               // how many rows it is off at most, at the plan's confidence
-	Among   *Run                  // counts, by row, rows that it is chosen among, and perhaps others; nil means that is not asked for too
-	Least   int64                 // the value is NULL where Among, or the rows of Spans, come to no more: the error of their count
+	Among   *Run                  // counts the rows that it is chosen among, and perhaps others; nil means none does
+	Least   int64                 // of so many rows by Among, or by Spans, it is NULL: the error of their count
 	Rows    int64                 // the public guess of the rows of a group, 0 means none
 }
 

@@ -105,9 +105,10 @@ func errorColumns(plan *plans.Plan) []sandbox.Column {
 
 // needsRedraws reports whether the errors of a column are looked at that has no half-width.
 func needsRedraws(plan *plans.Plan) bool {
-	return slices.Contains(tellsOff(plan), true) || isRedrawn(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
+	asked := func(c plans.OutColumn) bool {
 		return isComputed(c) && (plan.ErrorColumns || c.Bound != plans.Unbounded)
-	})
+	}
+	return slices.Contains(tellsOff(plan), true) || isRedrawn(plan) && slices.ContainsFunc(plan.Columns, asked)
 }
 
 // redrawn is the randomness of the redraws by measure. It follows from the release alone, so that an answer has the

@@ -151,8 +151,8 @@ func pickErrors(plan *plans.Plan, at string) []string {
 	return lines
 }
 
-// pickedError says how far what is chosen of a run is off, or the answer to its question, and by how many of its values;
-// "" where neither is.
+// pickedError says how far what is chosen of a run is off, or the answer to its question, and by how many of its
+// values; "" where neither is.
 func pickedError(plan *plans.Plan, run *plans.Run, at string) (text string, steps int) {
 	switch {
 	case run.Measure < 0:

@@ -92,7 +92,8 @@ func TestMediansOfNobody(t *testing.T) {
 	w.Ask(`SET dp.confidence = 0.999998`)
 	for _, c := range []struct{ set, sql, note string }{
 		{"", `SELECT age / 10 AS decade, median(income), count(*) FROM people GROUP BY 1`, "cost ε 1;"},
-		{"", `SELECT age / 10 AS decade, mode() WITHIN GROUP (ORDER BY city), count(*) FROM people GROUP BY 1`, "cost ε 1;"},
+		{"", `SELECT age / 10 AS decade, mode() WITHIN GROUP (ORDER BY city), count(*) FROM people GROUP BY 1`,
+			"cost ε 1;"},
 		{`SET dp.release = on`, `SELECT age, count(*) FROM people GROUP BY age`, "free: "},
 		{"", `SELECT age / 10 AS decade, median(age) FROM people GROUP BY 1`, "free: "},
 	} {

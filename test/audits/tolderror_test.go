@@ -28,8 +28,12 @@ func TestToldErrorsCover(t *testing.T) {
 		{"spread", "coalesce(stddev(age), 0)", func(n, sum, squares float64) float64 {
 			return math.Sqrt((squares - sum*sum/n) / (n - 1))
 		}},
-		{"percent", "100.0 * sum(age) / (count(*) * 77)", func(n, sum, _ float64) float64 { return 100 * sum / n / 77 }},
-		{"choice", "CASE WHEN count(*) > 100 THEN avg(age) * 2 END", func(n, sum, _ float64) float64 { return 2 * sum / n }},
+		{"percent", "100.0 * sum(age) / (count(*) * 77)", func(n, sum, _ float64) float64 {
+			return 100 * sum / n / 77
+		}},
+		{"choice", "CASE WHEN count(*) > 100 THEN avg(age) * 2 END", func(n, sum, _ float64) float64 {
+			return 2 * sum / n
+		}},
 	}
 	var list []string
 	for _, c := range columns {
