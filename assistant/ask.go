@@ -169,7 +169,7 @@ func withIntervals(names []string, rows [][]*string) (columns []string, list [][
 			c := Cell{Value: row[at]}
 			if bounded && row[at] != nil && row[at+1] != nil && row[at+2] != nil {
 				c.Low, c.High = *row[at+1], *row[at+2]
-				c.Shown = digits.Shown(*row[at], c.Low, c.High)
+				c.Shown, _ = digits.Shown(*row[at], c.Low, c.High)
 			}
 			list[i] = append(list[i], c)
 		}

@@ -267,8 +267,8 @@ func viewOf(a answer) answerView {
 			one := valueView{Head: a.Columns[i].Name, Text: c.Text, Null: c.Null, Number: number(a.Columns[i].OID)}
 			if at, ok := low[i]; ok && !row[at].Null && !row[high[i]].Null {
 				one.Between = row[at].Text + " to " + row[high[i]].Text
-				if shown := digits.Shown(c.Text, row[at].Text, row[high[i]].Text); shown != "" {
-					one.Text = shown
+				if shown, between := digits.Shown(c.Text, row[at].Text, row[high[i]].Text); shown != "" {
+					one.Text, one.Between = shown, between
 				}
 			}
 			values = append(values, one)

@@ -50,25 +50,34 @@ func decimalsOf(text string) int {
 }
 
 // Shown is a number with the digits that its interval leaves, and how far it may be off: "26,270 ± 27" of 26270.4538
-// from 26243.6 to 26297.3. Whole numbers stay whole. It is empty of what is no number, and the number itself where its
-// interval is nothing else.
-func Shown(value, low, high string) string {
+// from 26243.6 to 26297.3; and the interval with these digits, "26,243 to 26,298", its ends moved outwards. Whole
+// numbers stay whole. Both are empty of what is no number, and the number itself where its interval is nothing else.
+func Shown(value, low, high string) (number, interval string) {
 	x, ok := new(big.Rat).SetString(value)
 	l, okLow := new(big.Rat).SetString(low)
 	h, okHigh := new(big.Rat).SetString(high)
 	if !ok || !okLow || !okHigh || strings.ContainsAny(value+low+high, "/xXpP") {
-		return ""
+		return "", ""
 	}
 	off := new(big.Rat).Sub(h, x)
 	if below := new(big.Rat).Sub(x, l); below.Cmp(off) > 0 {
 		off = below
 	}
 	if off.Sign() <= 0 {
-		return value
+		return value, value
 	}
-	_, decimals := Place(off)
+	step, decimals := Place(off)
 	decimals = min(decimals, max(decimalsOf(value), decimalsOf(low), decimalsOf(high)))
-	return grouped(Round(x, off).FloatString(decimals)) + " ± " + grouped(Round(off, off).FloatString(decimals))
+	text := func(x *big.Rat) string { return grouped(x.FloatString(decimals)) }
+	return text(Round(x, off)) + " ± " + text(Round(off, off)), text(floor(l, step)) + " to " +
+		text(new(big.Rat).Neg(floor(new(big.Rat).Neg(h), step)))
+}
+
+// floor is the largest multiple of a step that is not above x.
+func floor(x, step *big.Rat) *big.Rat {
+	steps := new(big.Rat).Quo(x, step)
+	whole := new(big.Int).Div(steps.Num(), steps.Denom()) // a denominator is above 0: downwards
+	return steps.Mul(steps.SetInt(whole), step)
 }
 
 // grouped parts the whole digits of a decimal number by thousands.

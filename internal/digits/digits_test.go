@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestShown: two digits of the error, the number to the same place, thousands parted; what is exact stays as it is.
+// TestShown: two digits of the error, the number to the same place, thousands parted, and the
+// interval's ends moved outwards; what is exact stays as it is.
 func TestShown(t *testing.T) {
 	for _, c := range [][4]string{
 		{"26270.453859511999", "26243.62", "26297.29", "26,270 ± 27"},
@@ -21,8 +22,17 @@ func TestShown(t *testing.T) {
 		{"2020-01-01", "2019-12-31", "2020-01-02", ""}, {"x", "1", "2", ""}, {"1/3", "0", "1", ""},
 		{"NaN", "1", "2", ""},
 	} {
-		if got := Shown(c[0], c[1], c[2]); got != c[3] {
+		if got, _ := Shown(c[0], c[1], c[2]); got != c[3] {
 			t.Errorf("%s from %s to %s: %q, want %q", c[0], c[1], c[2], got, c[3])
+		}
+	}
+	for _, c := range [][4]string{
+		{"26270.453859511999", "26243.62", "26297.29", "26,243 to 26,298"}, {"-12.3", "-15", "-9", "-15.0 to -9.0"},
+		{"30190.514804003336", "28357.824594651506", "32007.082340862423", "28,300 to 32,100"}, {"12", "12", "12", "12"},
+		{"-30190.5", "-32007.08", "-28357.8", "-32,100 to -28,300"}, {"3", "-5", "4", "-5 to 4"}, {"x", "1", "2", ""},
+	} {
+		if _, got := Shown(c[0], c[1], c[2]); got != c[3] {
+			t.Errorf("%s from %s to %s: from %q, want %q", c[0], c[1], c[2], got, c[3])
 		}
 	}
 }
