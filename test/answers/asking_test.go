@@ -1,0 +1,84 @@
+package answers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/sandbox/catalog"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// TestHints: with dp.hints = message an error's detail and hint stand behind its message too, and are what they are
+// without it; a user's settings may say so, as they may say dp.error_columns. Neighbours are told the same.
+func TestHints(t *testing.T) {
+	kit.Beside(t)
+	var heard [2]string
+	for i, without := range []int{0, 7} {
+		s, path := kit.Lab{Engine: "duckdb", Change: []string{
+			"name: bob, ", "name: bob, settings: {hints: message, error_columns: true}, "}}.Lay(t, without)
+		s.Program = kit.Serve(t, path)
+		alice, bob := s.Connect("alice", "lab"), s.Connect("bob", "lab")
+		for _, sql := range []string{`SELECT * FROM people`, `SELECT age FROM people WHERE age > 30 LIMIT 5`, `SELECT nope FROM people`} {
+			plain, whole := alice.Ask(sql), bob.Ask(sql)
+			if plain.Err == nil || whole.Err == nil || plain.Err.Hint != whole.Err.Hint || plain.Err.Code != whole.Err.Code {
+				t.Fatalf("%s: %v, %v", sql, plain.Err, whole.Err)
+			}
+			want := plain.Err.Message
+			if plain.Err.Detail != "" {
+				want += "\nDETAIL:  " + plain.Err.Detail
+			}
+			if plain.Err.Hint != "" {
+				want += "\nHINT:  " + plain.Err.Hint
+			}
+			if whole.Err.Message != want {
+				t.Errorf("%s: %q, want %q", sql, whole.Err.Message, want)
+			}
+			heard[i] += strings.Join(whole.Frames, "\n")
+		}
+		if rows := bob.Ask(`SELECT count(*) AS n FROM people`).Rows; len(rows) != 1 || len(rows[0]) != 3 {
+			t.Errorf("a user's error_columns: %q", rows)
+		}
+		bob.Ask(`SET dp.hints = separate`)
+		if got := bob.Ask(`SELECT * FROM people`); got.Err == nil || strings.Contains(got.Err.Message, got.Err.Hint) {
+			t.Errorf("separate: %v", got.Err)
+		}
+	}
+	if heard[0] != heard[1] {
+		t.Errorf("neighbours differ:\n%s\n%s", heard[0], heard[1])
+	}
+}
+
+// TestAskingIsInCatalogs: whatever a client looks at first says how one asks here: databases, schemas, private tables
+// and the views of schema dp; public tables say that they are free. Neighbours have the same comments.
+func TestAskingIsInCatalogs(t *testing.T) {
+	kit.Beside(t)
+	var heard [2]string
+	for i, without := range []int{0, 7} {
+		s, path := kit.Lab{Engine: "duckdb"}.Lay(t, without)
+		s.Program = kit.Serve(t, path)
+		alice := s.Connect("alice", "lab")
+		for _, c := range []struct{ what, sql string }{
+			{"databases", `SELECT datname, shobj_description(oid, 'pg_database') FROM pg_database`},
+			{"databases of pg_shdescription", `SELECT d.datname, s.description FROM pg_database d
+				LEFT JOIN pg_shdescription s ON s.objoid = d.oid AND s.classoid = 'pg_database'::regclass`},
+			{"schemas", `SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace
+				WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'`},
+			{"relations", `SELECT c.relname, obj_description(c.oid, 'pg_class') FROM pg_class c
+				JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname IN ('public', 'dp') AND c.relkind IN ('r', 'v')`},
+		} {
+			got := alice.Ask(c.sql)
+			if got.Err != nil || len(got.Rows) == 0 {
+				t.Fatalf("%s: %v, %q", c.what, got.Err, got.Rows)
+			}
+			for _, row := range got.Rows {
+				if free := strings.HasPrefix(row[1], catalog.PublicComment); free == strings.HasSuffix(row[1], catalog.Asking) {
+					t.Errorf("%s: %q", c.what, row)
+				}
+			}
+			heard[i] += strings.Join(got.Frames, "\n")
+		}
+	}
+	if heard[0] != heard[1] {
+		t.Errorf("neighbours differ:\n%s\n%s", heard[0], heard[1])
+	}
+}
