@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -168,7 +167,7 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 		refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 			c := a.planContext(ctx, s, x.prior)
 			c.Alternatives = stmt.Explain.Alternatives
-			if plan, refusal = planner.Build(stmt.Explain.Statement, params, c); refusal != nil {
+			if plan, refusal = build(s, stmt.Explain.Statement, params, c); refusal != nil {
 				return refusal
 			}
 			return a.compileInner(ctx, s, plan, inner)

@@ -78,7 +78,7 @@ var dpVariables = []variable{
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
 	{name: "dp.probes", kind: choice, standard: "off", choices: []string{"off", "empty", "made_up"}, reported: true, about: "What a SELECT that looks at private rows is answered with: off refuses it, empty has no rows, made_up has the made-up rows that were paid for where it is SELECT columns FROM table LIMIT n."},
 	{name: "dp.hints", kind: choice, standard: "separate", choices: []string{"separate", "message"}, reported: true,
-		about: "Where an error's detail and hint stand: in their own fields alone, or behind its message too, for " +
+		about: "Where an error's detail and hint are: in their own fields alone, or behind its message too, for " +
 			"clients that show nothing else."},
 	{name: "dp.dialect", kind: choice, standard: "postgres", choices: parse.Dialects, reported: true, about: "The SQL that SELECTs are written in."},
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestHints: with dp.hints = message an error's detail and hint stand behind its message too, and are what they are
-// without it; a user's settings may say so, as they may say dp.error_columns. Neighbours are told the same.
+// TestHints: with dp.hints = message an error's detail and hint are behind its message too, and in their own fields
+// what they are without it; a user's settings may say so, as they may say dp.error_columns. Neighbours get the same
+// bytes.
 func TestHints(t *testing.T) {
 	kit.Beside(t)
 	var heard [2]string
@@ -80,5 +81,46 @@ func TestAskingIsInCatalogs(t *testing.T) {
 	}
 	if heard[0] != heard[1] {
 		t.Errorf("neighbours differ:\n%s\n%s", heard[0], heard[1])
+	}
+}
+
+// TestFetchersAreHelped: a client that fetches rows is refused in words that name how it would send the aggregate, by
+// its application_name or by what its statements look like, and nobody else is.
+func TestFetchersAreHelped(t *testing.T) {
+	kit.Beside(t)
+	s, path := kit.Lab{Engine: "duckdb"}.Lay(t, 0)
+	s.Program = kit.Serve(t, path)
+	alice := s.Connect("alice", "lab")
+	const jdbc = "PostgreSQL JDBC Driver"
+	for _, c := range []struct{ application, sql, words string }{
+		{"postgres_fdw", `SELECT age FROM public.people`, "fdw_tuple_cost"},
+		{"postgres_fdw", `EXPLAIN SELECT age FROM public.people`, "fdw_tuple_cost"},
+		{"postgres_fdw", `BEGIN; DECLARE c1 CURSOR FOR SELECT age FROM public.people; COMMIT`, "fdw_tuple_cost"},
+		{"", `COPY (SELECT NULL FROM "public"."people" ) TO STDOUT (FORMAT "binary")`, "postgres_query"},
+		{"", `COPY (SELECT "age", "city" FROM "public"."people" WHERE "age" > '3' LIMIT 3) TO STDOUT (FORMAT "binary")`,
+			"postgres_query"},
+		{jdbc, `SELECT "age","city" FROM people     `, "pushDownAggregate"},
+		{jdbc, `SELECT 1 FROM people     `, "pushDownAggregate"},
+		{"", "SELECT people.age, people.city \nFROM people", "read_sql"},
+		{"", `SELECT * FROM people`, ""},
+		{"", `SELECT "age", "city" FROM "public"."people"`, ""},
+		{"psql", `SELECT "age","city" FROM people`, ""},
+		{jdbc, `SELECT * FROM people`, ""},
+	} {
+		alice.Ask(`ROLLBACK`)
+		alice.Ask(`SET application_name = '` + c.application + `'`)
+		got := alice.Ask(c.sql)
+		if got.Err == nil || got.Err.Code != "42501" {
+			t.Errorf("%s: %v", c.sql, got.Err)
+			continue
+		}
+		for _, words := range []string{"fdw_tuple_cost", "postgres_query", "pushDownAggregate", "read_sql"} {
+			if strings.Contains(got.Err.Hint, words) != (words == c.words) {
+				t.Errorf("%s of %q: %s", c.sql, c.application, got.Err.Hint)
+			}
+		}
+	}
+	if charges := alice.Ask(`SELECT * FROM dp.charges`); len(charges.Rows) != 0 {
+		t.Errorf("charged: %q", charges.Rows)
 	}
 }
