@@ -37,7 +37,7 @@ func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statemen
 		}
 		return refusal
 	})
-	return d, refusal
+	return d, toFetcher(s, stmt, refusal)
 }
 
 func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {
@@ -118,7 +118,7 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (*plans.Plan, []sandbox.Column, *refuse.Refusal) {
 	stmt.ParamTypes = d.Params // those that the client gave are among them
 	for {
-		plan, refusal := build(s, stmt, nil, c)
+		plan, refusal := planner.Build(stmt, nil, c)
 		if refusal != nil {
 			return plan, nil, refusal
 		}

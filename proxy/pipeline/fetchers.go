@@ -3,12 +3,8 @@ package pipeline
 import (
 	"regexp"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/reuse"
-	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Clients that fetch a table's rows to aggregate them by themselves are refused. Those that can be brought to send the
@@ -35,11 +31,10 @@ var fetchers = []fetcher{
 		"From pandas: read_sql of such a SELECT, since read_sql_table reads rows."},
 }
 
-// build is planner.Build, whose refusal of rows says to a client that fetches them how it would not.
-func build(s *Session, stmt parse.Statement, params []policy.Value, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
-	plan, refusal := planner.Build(stmt, params, c)
+// toFetcher is a refusal of a statement, which says to a client that fetches rows how it would not.
+func toFetcher(s *Session, stmt parse.Statement, refusal *refuse.Refusal) *refuse.Refusal {
 	if refusal == nil || refusal.ID != "raw-rows" {
-		return plan, refusal
+		return refusal
 	}
 	for _, f := range fetchers {
 		if (f.application == "" || f.application == s.Settings.Variables["application_name"]) &&
@@ -48,5 +43,5 @@ func build(s *Session, stmt parse.Statement, params []policy.Value, c reuse.Cont
 			break
 		}
 	}
-	return plan, refusal
+	return refusal
 }

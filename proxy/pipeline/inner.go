@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -167,8 +168,8 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 		refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 			c := a.planContext(ctx, s, x.prior)
 			c.Alternatives = stmt.Explain.Alternatives
-			if plan, refusal = build(s, stmt.Explain.Statement, params, c); refusal != nil {
-				return refusal
+			if plan, refusal = planner.Build(stmt.Explain.Statement, params, c); refusal != nil {
+				return toFetcher(s, stmt.Explain.Statement, refusal)
 			}
 			return a.compileInner(ctx, s, plan, inner)
 		})

@@ -1,8 +1,12 @@
 package answers
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 	"github.com/dpproxy/dpproxy/test/kit"
@@ -122,5 +126,17 @@ func TestFetchersAreHelped(t *testing.T) {
 	}
 	if charges := alice.Ask(`SELECT * FROM dp.charges`); len(charges.Rows) != 0 {
 		t.Errorf("charged: %q", charges.Rows)
+	}
+	// A driver that has its statements described, as JDBC's does, is refused there.
+	driver, err := pgx.Connect(t.Context(), s.URL("alice", "lab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer driver.Close(t.Context())
+	var refused *pgconn.PgError
+	_, _ = driver.Exec(t.Context(), `SET application_name = '`+jdbc+`'`)
+	if _, err = driver.Prepare(t.Context(), "rows", `SELECT "age","city" FROM people   LIMIT 3 `); !errors.As(err, &refused) ||
+		!strings.Contains(refused.Hint, "pushDownAggregate") {
+		t.Errorf("described: %v", err)
 	}
 }
