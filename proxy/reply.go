@@ -51,8 +51,9 @@ func (c *replies) mannered() *manner {
 	if epoch := c.settings.Epoch(); c.manner.epoch != epoch {
 		set := encoding.CharsetOf(c.settings.Value("client_encoding"))
 		c.manner = manner{epoch: epoch, charset: set, whole: c.settings.Value("dp.hints") == "message",
-			idle: c.settings.Milliseconds("idle_session_timeout"), idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
-			statement: c.settings.Milliseconds("statement_timeout"), loud: loudness(c.settings.Value("client_min_messages")),
+			idle:        c.settings.Milliseconds("idle_session_timeout"),
+			idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
+			statement:   c.settings.Milliseconds("statement_timeout"), loud: loudness(c.settings.Value("client_min_messages")),
 			style: encoding.Style{Zone: c.settings.Typed().Zone, Form: c.settings.Typed().Form, Charset: set}}
 	}
 	return &c.manner

@@ -45,7 +45,8 @@ const settingOf = `(SELECT CASE WHEN pg_catalog.count(*) > 0 THEN pg_catalog.max
 const OidDatabases = 1262
 
 // sharedComment is shobj_description(%1, %2): of what the cluster's databases share, databases alone have comments.
-const sharedComment = `(SELECT pg_catalog.max("dp comment".description) FROM "pg_catalog.pg_shdescription" AS "dp comment"
+const sharedComment = `(SELECT pg_catalog.max("dp comment".description)
+	FROM "pg_catalog.pg_shdescription" AS "dp comment"
 	WHERE "dp comment".objoid = CAST("%1" AS pg_catalog.oid) AND "%2" = 'pg_database')`
 
 // sharedCatalogs are the oids of the relations whose objects are the cluster's.

@@ -27,7 +27,8 @@ func ViewComment(name string) string { return viewComments[name] + "; reading it
 
 // MadeUpComment says of the view of a table's made-up rows what they are, and how to ask.
 func MadeUpComment(t *policy.Table) string {
-	return "made-up rows in the place of those of " + t.Name + ": none is that of a " + t.Dataset.Unit.Name + ". " + Asking
+	return "made-up rows in the place of those of " + t.Name + ": none is that of a " + t.Dataset.Unit.Name + ". " +
+		Asking
 }
 
 var viewComments = map[string]string{

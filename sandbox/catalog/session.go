@@ -30,7 +30,8 @@ func sessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows
 		records = databases(p, s)
 	case "pg_catalog.pg_shdescription":
 		for _, d := range databases(p, s) {
-			records = append(records, record{"objoid": d["oid"], "classoid": int64(outer.OidDatabases), "description": Asking})
+			r := record{"objoid": d["oid"], "classoid": int64(outer.OidDatabases), "description": Asking}
+			records = append(records, r)
 		}
 	case "pg_catalog.pg_settings":
 		for _, v := range s.Variables() {

@@ -23,9 +23,12 @@ func TestHints(t *testing.T) {
 			"name: bob, ", "name: bob, settings: {hints: message, error_columns: true}, "}}.Lay(t, without)
 		s.Program = kit.Serve(t, path)
 		alice, bob := s.Connect("alice", "lab"), s.Connect("bob", "lab")
-		for _, sql := range []string{`SELECT * FROM people`, `SELECT age FROM people WHERE age > 30 LIMIT 5`, `SELECT nope FROM people`} {
+		for _, sql := range []string{
+			`SELECT * FROM people`, `SELECT age FROM people WHERE age > 30 LIMIT 5`, `SELECT nope FROM people`,
+		} {
 			plain, whole := alice.Ask(sql), bob.Ask(sql)
-			if plain.Err == nil || whole.Err == nil || plain.Err.Hint != whole.Err.Hint || plain.Err.Code != whole.Err.Code {
+			if plain.Err == nil || whole.Err == nil ||
+				plain.Err.Hint != whole.Err.Hint || plain.Err.Code != whole.Err.Code {
 				t.Fatalf("%s: %v, %v", sql, plain.Err, whole.Err)
 			}
 			want := plain.Err.Message
@@ -69,14 +72,16 @@ func TestAskingIsInCatalogs(t *testing.T) {
 			{"schemas", `SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace
 				WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'`},
 			{"relations", `SELECT c.relname, obj_description(c.oid, 'pg_class') FROM pg_class c
-				JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname IN ('public', 'dp') AND c.relkind IN ('r', 'v')`},
+				JOIN pg_namespace n ON n.oid = c.relnamespace
+				WHERE n.nspname IN ('public', 'dp') AND c.relkind IN ('r', 'v')`},
 		} {
 			got := alice.Ask(c.sql)
 			if got.Err != nil || len(got.Rows) == 0 {
 				t.Fatalf("%s: %v, %q", c.what, got.Err, got.Rows)
 			}
 			for _, row := range got.Rows {
-				if free := strings.HasPrefix(row[1], catalog.PublicComment); free == strings.HasSuffix(row[1], catalog.Asking) {
+				free := strings.HasPrefix(row[1], catalog.PublicComment)
+				if free == strings.HasSuffix(row[1], catalog.Asking) {
 					t.Errorf("%s: %q", c.what, row)
 				}
 			}
@@ -135,8 +140,8 @@ func TestFetchersAreHelped(t *testing.T) {
 	defer driver.Close(t.Context())
 	var refused *pgconn.PgError
 	_, _ = driver.Exec(t.Context(), `SET application_name = '`+jdbc+`'`)
-	if _, err = driver.Prepare(t.Context(), "rows", `SELECT "age","city" FROM people   LIMIT 3 `); !errors.As(err, &refused) ||
-		!strings.Contains(refused.Hint, "pushDownAggregate") {
+	_, err = driver.Prepare(t.Context(), "rows", `SELECT "age","city" FROM people   LIMIT 3 `)
+	if !errors.As(err, &refused) || !strings.Contains(refused.Hint, "pushDownAggregate") {
 		t.Errorf("described: %v", err)
 	}
 }

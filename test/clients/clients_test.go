@@ -46,8 +46,8 @@ func clientsProxy(t *testing.T, postgres bool) (*kit.Program, []string) {
 	const analyst = "- {name: analyst, "
 	_, line, _ := strings.Cut(changed, analyst)
 	line, _, _ = strings.Cut(line, "\n")
-	changed = strings.Replace(changed, analyst, "- {name: assistant, settings: {hints: message, error_columns: true}, "+line+
-		"\n  "+analyst, 1)
+	assistant := "- {name: assistant, settings: {hints: message, error_columns: true}, " + line
+	changed = strings.Replace(changed, analyst, assistant+"\n  "+analyst, 1)
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,8 @@ func clientsProxy(t *testing.T, postgres bool) (*kit.Program, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, []string{"PGHOST=localhost", "PGPORT=" + port, "PGUSER=analyst", "PGPASSWORD=analyst", "PGDATABASE=demo", "PGPOOR=dba", "PGASSISTANT=assistant",
+	return p, []string{"PGHOST=localhost", "PGPORT=" + port, "PGUSER=analyst", "PGPASSWORD=analyst", "PGDATABASE=demo",
+		"PGPOOR=dba", "PGASSISTANT=assistant",
 		"PGSSLMODE=verify-full", "PGSSLROOTCERT=" + certificate, "LC_ALL=C.UTF-8"}
 }
 
