@@ -118,6 +118,9 @@ var settingRules = map[string]struct {
 		_, most, ok := ReadContribution(text)
 		return ok && (most == nil || most.Cmp(big.NewRat(1e18, 1)) <= 0)
 	}},
+	"hints": {"separate or message", func(text string) bool {
+		return contains([]string{"separate", "message"}, text)
+	}},
 	"dialect": {"postgres or mysql", func(text string) bool { return contains([]string{"postgres", "mysql"}, text) }},
 }
 
@@ -139,8 +142,10 @@ func amount(text string) (x *big.Rat, ok bool) {
 
 // settings checks a user's session settings and writes them as SET would take them.
 func settings(s *settingsT, at place) map[string]string {
-	set := map[string]string{"epsilon": string(s.Epsilon), "delta": string(s.Delta), "confidence": string(s.Confidence), "max_error": string(s.MaxError),
-		"alarms": string(s.Alarms), "probes": s.Probes, "contribution": string(s.Contribution), "dialect": s.Dialect}
+	set := map[string]string{"epsilon": string(s.Epsilon), "delta": string(s.Delta),
+		"confidence": string(s.Confidence), "max_error": string(s.MaxError),
+		"alarms": string(s.Alarms), "probes": s.Probes, "contribution": string(s.Contribution), "dialect": s.Dialect,
+		"hints": s.Hints}
 	maps.DeleteFunc(set, func(_, text string) bool { return text == "" })
 	if _, err := privacy.ParseEpsilon(string(s.Epsilon)); err != nil && s.Epsilon != "" {
 		at.key("epsilon").problem("%v", err)

@@ -43,14 +43,17 @@ type manner struct {
 	idleInBlock time.Duration
 	statement   time.Duration // statement_timeout
 	loud        int           // client_min_messages
+	whole       bool          // dp.hints = message
 	style       encoding.Style
 }
 
 func (c *replies) mannered() *manner {
 	if epoch := c.settings.Epoch(); c.manner.epoch != epoch {
 		set := encoding.CharsetOf(c.settings.Value("client_encoding"))
-		c.manner = manner{epoch: epoch, charset: set, idle: c.settings.Milliseconds("idle_session_timeout"), idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
-			statement: c.settings.Milliseconds("statement_timeout"), loud: loudness(c.settings.Value("client_min_messages")),
+		c.manner = manner{epoch: epoch, charset: set, whole: c.settings.Value("dp.hints") == "message",
+			idle:        c.settings.Milliseconds("idle_session_timeout"),
+			idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
+			statement:   c.settings.Milliseconds("statement_timeout"), loud: loudness(c.settings.Value("client_min_messages")),
 			style: encoding.Style{Zone: c.settings.Typed().Zone, Form: c.settings.Typed().Form, Charset: set}}
 	}
 	return &c.manner
@@ -63,7 +66,11 @@ func (c *session) fail(err error) error {
 	}
 	f := pgerror.Describe(err)
 	c.server.metrics.failed(err, f)
-	c.send(errorResponse(c.asked(f), "ERROR"))
+	f = c.asked(f)
+	if c.mannered().whole {
+		f = f.InMessage()
+	}
+	c.send(errorResponse(f, "ERROR"))
 	c.abort()
 	return nil
 }

@@ -47,6 +47,17 @@ func (f *Failure) Asked(number string) *Failure {
 	return &told
 }
 
+// InMessage is the failure with its detail and its hint behind its message too, as psql would write them below it.
+func (f *Failure) InMessage() *Failure {
+	whole := *f
+	for _, part := range [][2]string{{"DETAIL", f.Detail}, {"HINT", f.Hint}} {
+		if part[1] != "" {
+			whole.Message += "\n" + part[0] + ":  " + part[1]
+		}
+	}
+	return &whole
+}
+
 // Fatal is an error after which the session ends.
 type Fatal struct{ *Failure }
 

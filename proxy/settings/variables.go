@@ -79,6 +79,9 @@ var dpVariables = []variable{
 	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Buys and reads releases before counts that are more exact: the policy's, and for ranges one of her own."},
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
 	{name: "dp.probes", kind: choice, standard: "off", choices: []string{"off", "empty", "made_up"}, reported: true, about: "What a SELECT that looks at private rows is answered with: off refuses it, empty has no rows, made_up has the made-up rows that were paid for where it is SELECT columns FROM table LIMIT n."},
+	{name: "dp.hints", kind: choice, standard: "separate", choices: []string{"separate", "message"}, reported: true,
+		about: "Where an error's detail and hint are: in their own fields alone, or behind its message too, for " +
+			"clients that show nothing else."},
 	{name: "dp.dialect", kind: choice, standard: "postgres", choices: parse.Dialects, reported: true, about: "The SQL that SELECTs are written in."},
 }
 
@@ -282,7 +285,7 @@ func Unknown(name string, readable ...string) *pgerror.Failure {
 		return f.WithHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
 	}
 	return f.WithHint("There are dp.epsilon, dp.delta, dp.max_error, dp.max_cost, dp.confidence, dp.error_columns, " +
-		"dp.digits, dp.contribution, dp.coverage, dp.alarms, dp.release, dp.offgrid, dp.probes and dp.dialect.")
+		"dp.digits, dp.contribution, dp.coverage, dp.alarms, dp.release, dp.offgrid, dp.probes, dp.hints and dp.dialect.")
 }
 
 // Shows reports whether SHOW of a name is answered, or refused, here: all but the dp.* names that are no variables.

@@ -41,6 +41,14 @@ const settingOf = `(SELECT CASE WHEN pg_catalog.count(*) > 0 THEN pg_catalog.max
 	ELSE pg_catalog.current_setting('dpproxy.unknown') END FROM "pg_catalog.pg_settings" AS "dp setting"
 	WHERE pg_catalog.lower("dp setting".name) = pg_catalog.lower("%1"))`
 
+// OidDatabases is pg_database's own number.
+const OidDatabases = 1262
+
+// sharedComment is shobj_description(%1, %2): of what the cluster's databases share, databases alone have comments.
+const sharedComment = `(SELECT pg_catalog.max("dp comment".description)
+	FROM "pg_catalog.pg_shdescription" AS "dp comment"
+	WHERE "dp comment".objoid = CAST("%1" AS pg_catalog.oid) AND "%2" = 'pg_database')`
+
 // sharedCatalogs are the oids of the relations whose objects are the cluster's.
 const sharedCatalogs = "(1213, 1260, 1261, 1262, 1396, 2396, 2964, 3592, 6000, 6100, 6243)"
 
@@ -60,7 +68,7 @@ var replacedFunctions = func() map[string]replacedFunction {
 			WHEN CAST("%1" AS pg_catalog.oid) = CAST("$useroid" AS pg_catalog.oid) THEN "$user"
 			ELSE 'unknown (OID=' || CAST(CAST("%1" AS pg_catalog.oid) AS pg_catalog.text) || ')' END AS pg_catalog.name)`, "", 0},
 		"pg_has_role":            {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
-		"shobj_description":      {2, 2, `CAST(NULL AS pg_catalog.text)`, "", 0},
+		"shobj_description":      {2, 2, sharedComment, "pg_catalog.pg_shdescription", 0},
 		"pg_tablespace_location": {1, 1, `CAST('' AS pg_catalog.text)`, "", 0},
 		"acldefault":             {2, 2, `CAST(NULL AS pg_catalog.aclitem[])`, "", 0},
 		"makeaclitem":            {4, 4, `CAST(NULL AS pg_catalog.aclitem)`, "", 0},

@@ -16,13 +16,22 @@ import (
 // PublicComment begins the comments of public tables, and of no others.
 const PublicComment = "public table: "
 
-// SchemaComment says of schema dp how one asks here: whoever comes by a catalog alone, as an assistant does, reads it.
-const SchemaComment = "Private tables answer aggregates with noise, and each new question is charged to your budget. " +
+// Asking says how one asks here: whoever comes by a catalog alone, as an assistant does, reads it in the comment of
+// whatever she looks at first: the database, a schema, a private table or a view of schema dp.
+const Asking = "Private tables answer aggregates with noise, and each new question is charged to your budget. " +
 	"EXPLAIN says what a question costs and errs by, for nothing. SELECT * FROM dp.last shows cost, error and what is " +
 	"left after an answer; what is paid for stays free."
 
-// ViewComments are those of its views.
-var ViewComments = map[string]string{
+// ViewComment says what a view of schema dp shows, and how to ask.
+func ViewComment(name string) string { return viewComments[name] + "; reading it is free. " + Asking }
+
+// MadeUpComment says of the view of a table's made-up rows what they are, and how to ask.
+func MadeUpComment(t *policy.Table) string {
+	return "made-up rows in the place of those of " + t.Name + ": none is that of a " + t.Dataset.Unit.Name + ". " +
+		Asking
+}
+
+var viewComments = map[string]string{
 	"budget":   "what you have spent and what is left, by dataset",
 	"charges":  "what you were charged for, each charge a row",
 	"releases": "what the policy offers, and what you hold: answers from what is paid for are free",
@@ -31,26 +40,29 @@ var ViewComments = map[string]string{
 	"last":     "cost, error, balance and notices of your last answer",
 }
 
-// TableComment says what an analyst needs to know of a table: whether it is private, and what is protected.
+// TableComment says what an analyst needs to know of a table: whether it is private, what is protected, and how to ask.
 func TableComment(t *policy.Table) string {
 	if t.Public {
 		return PublicComment + "queries over it alone are exact and free"
 	}
 	if t.Analysed() {
-		return "private table: a SELECT over other tables; aggregates are answered with noise"
+		return "private table: a SELECT over other tables. " + Asking
 	}
 	unit := "each row is protected"
 	if t.Dataset != nil && !t.Dataset.Unit.Row {
-		rows := "at most " + itoa(t.MaxRowsPerUnit)
-		if t.AnyRows {
-			rows = "any number of"
+		rows := "at most " + itoa(t.MaxRowsPerUnit) + " rows"
+		switch {
+		case t.AnyRows:
+			rows = "any number of rows"
+		case t.MaxRowsPerUnit == 1:
+			rows = "one row at most"
 		}
-		unit = "each " + t.Dataset.Unit.Name + " is protected, with " + rows + " rows"
+		unit = "each " + t.Dataset.Unit.Name + " is protected, with " + rows
 		if t.MaxGroups > 0 {
 			unit += " (in " + itoa(t.MaxGroups) + " groups, " + itoa(t.MaxPerGroup) + " in each)"
 		}
 	}
-	return "private table: " + unit + "; aggregates are answered with noise"
+	return "private table: " + unit + ". " + Asking
 }
 
 // ColumnComment says what an analyst needs to know of a column: its domain, and how to group by it; of a key, what it

@@ -28,6 +28,11 @@ func sessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows
 			{"usename": s.User, "usesysid": user, "usecreatedb": false, "usesuper": false, "userepl": false, "usebypassrls": false}}
 	case "pg_catalog.pg_database":
 		records = databases(p, s)
+	case "pg_catalog.pg_shdescription":
+		for _, d := range databases(p, s) {
+			r := record{"objoid": d["oid"], "classoid": int64(outer.OidDatabases), "description": Asking}
+			records = append(records, r)
+		}
 	case "pg_catalog.pg_settings":
 		for _, v := range s.Variables() {
 			r := record{"name": v.Name, "setting": v.Value, "unit": given(v.Unit), "category": "Session", "short_desc": v.About, "context": "user",

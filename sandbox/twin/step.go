@@ -83,8 +83,8 @@ func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) er
 		quoted := dialect.QuoteName(schema)
 		s.exec("CREATE SCHEMA IF NOT EXISTS %s", quoted)
 		s.exec("GRANT USAGE ON SCHEMA %s TO %s", quoted, role)
+		s.exec("COMMENT ON SCHEMA %s IS %s", quoted, literal(catalog.Asking))
 	}
-	s.exec("COMMENT ON SCHEMA dp IS %s", literal(catalog.SchemaComment))
 	for _, t := range wanted {
 		s.table(t)
 		s.exec("GRANT SELECT ON %s TO %s", t.full(), role)
@@ -118,7 +118,7 @@ func wantedTables(d *policy.Dataset) []*table {
 		if t.MadeUp() == nil {
 			continue
 		}
-		w := &table{schema: "dp", name: t.MadeUpName(), kind: "v", comment: "made-up rows in the place of those of " + t.Name + ": none is that of a " + d.Unit.Name}
+		w := &table{schema: "dp", name: t.MadeUpName(), kind: "v", comment: catalog.MadeUpComment(t)}
 		for _, c := range d.MadeUp(w.name).Columns {
 			typ, typmod := c.DescribedType()
 			w.columns = append(w.columns, field{name: c.Name, text: typ.Format(typmod)})
@@ -129,7 +129,7 @@ func wantedTables(d *policy.Dataset) []*table {
 		if rel.Schema != "dp" {
 			continue
 		}
-		w := &table{schema: "dp", name: rel.Name, kind: "v", comment: catalog.ViewComments[rel.Name]}
+		w := &table{schema: "dp", name: rel.Name, kind: "v", comment: catalog.ViewComment(rel.Name)}
 		for _, c := range rel.Columns {
 			w.columns = append(w.columns, field{name: c.Name, text: c.Type.Name()})
 		}

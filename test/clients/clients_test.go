@@ -42,6 +42,12 @@ func clientsProxy(t *testing.T, postgres bool) (*kit.Program, []string) {
 	listen := "server:\n  tls: {cert: cert.pem, key: key.pem}\n"
 	changed := strings.NewReplacer("server:\n", listen, `"*": {epsilon: 10,`, `dba: {epsilon: 1, delta: 0}`+"\n      "+`"*": {epsilon: 10000,`,
 		"cap: {epsilon: 100,", "cap: {epsilon: 100000,").Replace(string(text))
+	// A user for assistants, with the analyst's password and settings of its own.
+	const analyst = "- {name: analyst, "
+	_, line, _ := strings.Cut(changed, analyst)
+	line, _, _ = strings.Cut(line, "\n")
+	assistant := "- {name: assistant, settings: {hints: message, error_columns: true}, " + line
+	changed = strings.Replace(changed, analyst, assistant+"\n  "+analyst, 1)
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +59,8 @@ func clientsProxy(t *testing.T, postgres bool) (*kit.Program, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, []string{"PGHOST=localhost", "PGPORT=" + port, "PGUSER=analyst", "PGPASSWORD=analyst", "PGDATABASE=demo", "PGPOOR=dba",
+	return p, []string{"PGHOST=localhost", "PGPORT=" + port, "PGUSER=analyst", "PGPASSWORD=analyst", "PGDATABASE=demo",
+		"PGPOOR=dba", "PGASSISTANT=assistant",
 		"PGSSLMODE=verify-full", "PGSSLROOTCERT=" + certificate, "LC_ALL=C.UTF-8"}
 }
 

@@ -138,6 +138,7 @@ func clientScripts() []script {
 		pgadmin := filepath.Join(clientsDir, "pgadmin", "bin", "python")
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
 		jars := filepath.Join(clientsDir, "java", "*")
+		all = append(all, askedByAssistants()...)
 		all = append(all,
 			script{"jooq", []string{"java", "-cp", jars, "JooqClient.java"}, []string{"sh", "-c", "java --version && ls " + filepath.Join(clientsDir, "java") + "/jooq-codegen-*"}},
 			script{"hibernate", []string{"sh", "-c", `d=$(mktemp -d) && javac -cp "$0" -d "$d" HibernateClient.java && java -cp "$d:$0" HibernateClient; s=$?; rm -r "$d"; exit $s`, jars},
@@ -155,6 +156,35 @@ func clientScripts() []script {
 				"import superset, selenium, shutil, os; assert shutil.which('chromedriver') and os.path.exists(os.environ['SUPERSET_TEMPLATE'])"}})
 	}
 	return all
+}
+
+// askedByAssistants are the servers, frameworks and generators by which models and programmers look at a database: they
+// come as the user assistant, whose settings put hints into messages and intervals beside numbers.
+func askedByAssistants() []script {
+	servers := filepath.Join(clientsDir, "assistants", "bin", "python")
+	frameworks := filepath.Join(clientsDir, "frameworks", "bin", "python")
+	var all []script
+	for _, c := range []struct{ name, run, file, probe string }{
+		{"pg_dump", servers, "pg_dump_client.py", "import shutil; assert shutil.which('pg_dump')"},
+		{"toolbox", servers, "assistants_client.py", "import mcp.client.stdio, toolbox_server"},
+		{"dbhub", servers, "assistants_client.py", "import mcp.client.stdio; " + inNode("@bytebase/dbhub")},
+		{"server-postgres", servers, "assistants_client.py",
+			"import mcp.client.stdio; " + inNode("@modelcontextprotocol/server-postgres")},
+		{"langchain", frameworks, "frameworks_client.py", "import langchain_community, psycopg2"},
+		{"llamaindex", frameworks, "frameworks_client.py", "import llama_index.core, psycopg2"},
+	} {
+		all = append(all, script{c.name, []string{c.run, c.file, c.name}, []string{c.run, "-c", c.probe}})
+	}
+	for _, name := range []string{"kysely-codegen", "kanel", "postgraphile"} {
+		probe := "require('pg'); require.resolve('" + name + "/package.json')"
+		all = append(all, script{name, []string{"node", "generators_client.js", name}, []string{"node", "-e", probe}})
+	}
+	return all
+}
+
+// inNode is Python that fails where an npm package is not installed.
+func inNode(name string) string {
+	return "import os; assert os.path.exists(os.path.join(os.environ['NODE_PATH'], '" + name + "', 'package.json'))"
 }
 
 // clientAspects are the columns of the table that `make clients` prints; a script writes "did" and one of them.

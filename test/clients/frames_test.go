@@ -283,7 +283,8 @@ func TestFrames(t *testing.T) {
 // playAll plays the scripts to a PostgreSQL and to a proxy.
 func playAll(t *testing.T, scripts []protocolScript, reference string, p *kit.Program) {
 	want := append(secondCodec(t, reference).told, "dp.alarms", "dp.confidence", "dp.contribution", "dp.coverage",
-		"dp.delta", "dp.dialect", "dp.digits", "dp.epsilon", "dp.error_columns", "dp.max_cost", "dp.max_error", "dp.offgrid", "dp.probes", "dp.release")
+		"dp.delta", "dp.dialect", "dp.digits", "dp.epsilon", "dp.error_columns", "dp.hints", "dp.max_cost",
+		"dp.max_error", "dp.offgrid", "dp.probes", "dp.release")
 	slices.Sort(want) // our own are sent too, for poolers (ADR 73)
 	if got := secondCodec(t, p.URL("alice", "lab")).told; !slices.Equal(got, want) {
 		t.Errorf("parameters told at the log-in:\ngot  %s\nwant %s", got, want)

@@ -44,9 +44,9 @@ joined = ask("""SELECT r.name, p.n FROM pg.public.regions r JOIN postgres_query(
 check("joined with a public table", len(joined) == 5)
 check("types", ask("SELECT * FROM postgres_query('pg', $$SELECT 1::int2, 2.50::numeric(6,2), DATE '2024-02-03', ARRAY[1,2], true, NULL::text, 1.5::float8$$)")
       [0][3:] == ([1, 2], True, None, 1.5))
-# It counts the rows that it reads, and none are sent.
-refused(db, "SELECT count(*) FROM pg.public.people", "cannot be read")
-refused(db, "SELECT avg(income) FROM pg.public.people WHERE age > 30", "cannot be read")
-refused(db, "SELECT age FROM pg.public.people LIMIT 3", "cannot be read")
-refused(db, "SELECT p.age FROM pg.public.people p JOIN pg.public.regions r ON r.code = p.region", "cannot be read")
+# It counts the rows that it reads, and none are sent: the hint says how to ask.
+refused(db, "SELECT count(*) FROM pg.public.people", "postgres_query")
+refused(db, "SELECT avg(income) FROM pg.public.people WHERE age > 30", "postgres_query")
+refused(db, "SELECT age FROM pg.public.people LIMIT 3", "postgres_query")
+refused(db, "SELECT p.age FROM pg.public.people p JOIN pg.public.regions r ON r.code = p.region", "postgres_query")
 print("did queries")

@@ -30,6 +30,11 @@ check "a public table's rows" "$(ask -c 'SELECT count(*) FROM (SELECT * FROM reg
 echo "did browses"
 check "a count" "$(ask -c 'SELECT count(*) > 0 FROM people WHERE age >= 30')" t
 check "groups" "$(ask -c 'SELECT count(*) >= 2 FROM (SELECT sex, count(*) FROM people GROUP BY sex) t')" t
+joined='SELECT count(*) FROM (SELECT r.name, count(*) FROM people p JOIN regions r ON r.code = p.region GROUP BY 1) t'
+ask -c "$joined" >"$dir/rows" 2>&1 && { echo "not ok rows were sent for a join" >&2; exit 1; }
+grep -q fdw_tuple_cost "$dir/rows" && echo "ok a join of rows is refused, and by which setting it is sent is said"
+ask -c "ALTER SERVER proxy OPTIONS (ADD fdw_tuple_cost '1000')"
+check "then the join is sent" "$(ask -c "$joined")" 5
 echo "did queries"
 check "a parameter" "$(ask -c 'SET plan_cache_mode = force_generic_plan; PREPARE q(int) AS SELECT count(*) > 0 FROM people WHERE age >= $1; EXECUTE q(40)')" t
 echo "did parameters"

@@ -14,7 +14,7 @@ def refused(what, frame):
     try:
         frame().collect()
     except Exception as e:
-        check(what, "cannot be read" in str(e))
+        check(what, "cannot be read" in str(e) and "pushDownAggregate" in str(e))
     else:
         raise AssertionError(what)
 
