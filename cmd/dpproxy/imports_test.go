@@ -116,6 +116,7 @@ var picture = map[string][]string{
 	"proxy/admission":            {"proxy/pgerror", "backend", "sandbox", "policy", "internal/moment", "internal/processor"},
 	"proxy/pipeline":             {"proxy/spans", "proxy/pgerror", "proxy/admission", "backend", "ledger", "rewrite", "rewrite/outer", "rewrite/dialect", "sandbox", "sandbox/catalog", "planner", "planner/plans", "planner/reuse", "planner/parse", "planner/pgcatalog", "planner/refuse", "planner/scalar", "planner/derived", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "mechanisms/totals", "internal/moment", "internal/digits"},
 	"proxy/login":                {"proxy/pgerror", "proxy/settings", "policy", "internal/deadline"},
+	"proxy/login/logintest":      {},
 	"proxy/spans":                {"internal/request"},
 	"proxy/settings":             {"proxy/pgerror", "proxy/encoding", "rewrite/dialect", "planner/plans", "planner/scalar", "planner/parse", "policy", "mechanisms", "mechanisms/privacy"},
 	"proxy":                      {"internal/request", "proxy/spans", "proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "proxy/settings", "proxy/login", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/deadline", "internal/moment"},
@@ -157,7 +158,7 @@ var foreign = map[string][]string{
 	"unsafe":                                 {},
 	"database/sql":                           {"backend/internal/embedded", "backend/files", "backend/duckdb", "backend/backendtest", "backend/mysql", "backend/mariadbtest", "cmd/dpproxy", "test/kit"},
 	"net":                                    {"assistant", "console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/backendtest", "backend/pgtest", "backend/citustest", "internal/daemon", "test/kit", "proxy/spans"},
-	"net/http":                               {"assistant", "console", "proxy/spans", "proxy", "proxy/login", "cmd/dpproxy"},
+	"net/http":                               {"assistant", "console", "proxy/spans", "proxy", "proxy/login", "proxy/login/logintest", "cmd/dpproxy"},
 	"net/url":                                {"console", "packaging/licences", "ledger/sqlite", "backend/internal/link", "backend/spark", "backend/mysql", "backend/pgtest", "backend/citustest", "backend/mariadbtest", "policy", "proxy", "sandbox/cluster", "cmd/dpproxy", "proxy/spans"},
 }
 

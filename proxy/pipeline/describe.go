@@ -37,7 +37,7 @@ func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statemen
 		}
 		return refusal
 	})
-	return d, toFetcher(s, stmt, refusal)
+	return d, toFetcher(s.Settings.Variables["application_name"], stmt, refusal)
 }
 
 func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {

@@ -34,12 +34,12 @@ var fetchers = []fetcher{
 }
 
 // toFetcher is a refusal of a statement, which says to a client that fetches rows how it would not.
-func toFetcher(s *Session, stmt parse.Statement, refusal *refuse.Refusal) *refuse.Refusal {
+func toFetcher(application string, stmt parse.Statement, refusal *refuse.Refusal) *refuse.Refusal {
 	if refusal == nil || refusal.ID != "raw-rows" {
 		return refusal
 	}
 	for _, f := range fetchers {
-		if (f.application == "" || f.application == s.Settings.Variables["application_name"]) &&
+		if (f.application == "" || f.application == application) &&
 			(f.statement == nil || f.statement.MatchString(stmt.Text)) && (!f.handedOn || stmt.HandedOn) {
 			refusal.Hint += " " + f.words
 			break

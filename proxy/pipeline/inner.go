@@ -169,7 +169,7 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 			c := a.planContext(ctx, s, x.prior)
 			c.Alternatives = stmt.Explain.Alternatives
 			if plan, refusal = planner.Build(stmt.Explain.Statement, params, c); refusal != nil {
-				return toFetcher(s, stmt.Explain.Statement, refusal)
+				return toFetcher(s.Settings.Variables["application_name"], stmt.Explain.Statement, refusal)
 			}
 			return a.compileInner(ctx, s, plan, inner)
 		})
