@@ -167,6 +167,9 @@ func (v *LeafPlanner) ofLadder(
 	}
 	l.Keys = byColumn
 	l.Root = v.Optimizer.Context.Accountant() == privacy.ZCDP && len(l.Keys) > 0 && v.classed(&l)
+	if n := len(l.Steps); l.Root && q.PerGroup == 1 && n > 1 { // a unit's rows are ones
+		l.Steps = totals.To(totals.Norm(1, l.Steps[n-1]))
+	}
 	sub.Table = derived.NewLaddered(&l)
 	step, share := len(l.Keys), sub.Table.Columns[len(l.Keys)+1]
 	sub.Keys = append(sub.Keys, semantics.ColumnExpr(step, policy.Int8, -1, -1))
