@@ -58,16 +58,20 @@ func TestClaim(t *testing.T) {
 	}); err != nil || given != "open sesame" {
 		t.Errorf("a directory is given %q: %v", given, err)
 	}
-	token := ""
-	if _, err := claimed(t, "header.claims.signature", func(back *pgproto3.Backend) error {
-		msg, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}},
-			pgproto3.AuthTypeSASL)
-		if m, ok := msg.(*pgproto3.SASLInitialResponse); ok {
-			token, _ = bearer(string(m.Data))
+	for password, want := range map[string]string{
+		"header.claims.signature": "header.claims.signature", "header.claims.signature\x01a=b": "",
+	} {
+		token := "none"
+		if _, err := claimed(t, password, func(back *pgproto3.Backend) error {
+			msg, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{mechanismBearer}},
+				pgproto3.AuthTypeSASL)
+			if m, ok := msg.(*pgproto3.SASLInitialResponse); ok {
+				token, _ = bearer(string(m.Data))
+			}
+			return err
+		}); err != nil || token != want {
+			t.Errorf("a provider is given %q of %q: %v", token, password, err)
 		}
-		return err
-	}); err != nil || token != "header.claims.signature" {
-		t.Errorf("a provider is given %q: %v", token, err)
 	}
 	claim, heard := claimed(t, "secret", func(back *pgproto3.Backend) error {
 		_, err := asked(back, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{"SCRAM-SHA-1"}},

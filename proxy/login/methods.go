@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-ldap/ldap/v3"
@@ -273,8 +275,12 @@ func Claim(front *pgproto3.Frontend, password string) error {
 			front.Send(&pgproto3.PasswordMessage{Password: password})
 		case *pgproto3.AuthenticationSASL:
 			if slices.Equal(m.AuthMechanisms, []string{mechanismBearer}) {
+				token := password
+				if strings.ContainsFunc(token, unicode.IsControl) { // would be more pairs than the token's
+					token = ""
+				}
 				front.Send(&pgproto3.SASLInitialResponse{AuthMechanism: mechanismBearer,
-					Data: []byte("n,,\x01auth=Bearer " + password + "\x01\x01")})
+					Data: []byte("n,,\x01auth=Bearer " + token + "\x01\x01")})
 				break
 			}
 			client, err := scram.SHA256.NewClientUnprepped("", policy.Prepared(password), "") // the name is in the start-up packet

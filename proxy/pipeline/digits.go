@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dpproxy/dpproxy/internal/digits"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -26,9 +27,12 @@ func isComputed(c plans.OutColumn) bool {
 	return c.Noisy && !known && len(c.Climbs) == 0
 }
 
-// mostToldCells bounds the cells that are redrawn for a notice that nobody has asked for: they take the time of some
-// twenty milliseconds.
-const mostToldCells = 256
+// mostToldCells bounds the cells that are redrawn for a notice that nobody has asked for, and the values that are
+// computed of them; mostToldTime ends it where these are costly, so that an answer that was paid for is there.
+const (
+	mostToldCells = 256
+	mostToldTime  = 200 * time.Millisecond
+)
 
 // tellsOff are the columns whose errors the notice tells when their values are there: numbers that are computed from
 // few cells, without an engine. nil means none are.
@@ -36,7 +40,17 @@ func tellsOff(plan *plans.Plan) []bool {
 	if !isRedrawn(plan) || plan.Outer.Direct == nil || isMadeUp(plan) || len(plan.Measures) == 0 {
 		return nil
 	}
-	cells := 0
+	if redrawsFor(plan.Confidence.Float()) > leastRedraws {
+		return nil
+	}
+	cells := len(plan.Columns)
+	if at := plan.Outer.Direct.Leaf; at >= 0 {
+		cells *= max(1, plan.Leaves[at].Rows)
+	}
+	if cells > mostToldCells {
+		return nil
+	}
+	cells = 0
 	for _, m := range plan.Measures {
 		if cells += m.Spec.Cells * max(1, len(m.Counters)); cells > mostToldCells {
 			return nil

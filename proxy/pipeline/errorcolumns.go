@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -55,25 +56,52 @@ func (r *reader) withErrors(
 	}
 	samples := map[string][][]policy.Value{}
 	if needsRedraws(plan) {
-		noise := redrawn(plan, ids)
-		most := s.Policy.Server.Limits.StatementMemory / 2
-		size := int64(0)
-		for range redrawsFor(plan.Confidence.Float()) {
-			again, err := r.redraw(ctx, s, p, ids, noise, climbed)
-			if err != nil {
-				return released, nil, err
-			}
-			if size += again.Value().Size(); most > 0 && size > most {
-				return released, nil, pgerror.New("54000", "error columns of so many rows need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)").
-					WithHint("SET dp.error_columns = off, or ask for fewer rows. What was paid for stays free.")
-			}
-			collect(samples, plan, again.Value())
+		var err error
+		if samples, err = r.redraws(ctx, s, p, ids, climbed); err != nil {
+			return released, nil, err
 		}
 	}
 	bars := barsOf(plan, rows, samples, climbed)
 	return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows {
 		return sandbox.Rows{Columns: errorColumns(plan), Data: addBounds(plan, rows, bars)}
 	}), offTexts(plan, rows, bars), nil
+}
+
+// redraws are the rows of each redraw by their columns without noise. One that fails, as the square root of a count
+// does that is below 0 in it alone, is beyond either end of everything, as NULL is.
+func (r *reader) redraws(
+	ctx context.Context, s *Session, p compiled, ids []int64, climbed clamps,
+) (map[string][][]policy.Value, error) {
+	samples := map[string][][]policy.Value{}
+	size, most, failed := int64(0), s.Policy.Server.Limits.StatementMemory/2, 0
+	noise, began, asked := redrawn(p.plan, ids), time.Now(), p.plan.WantsErrors()
+	for range redrawsFor(p.plan.Confidence.Float()) {
+		again, err := r.redraw(ctx, s, p, ids, noise, climbed)
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		if !asked && time.Since(began) > mostToldTime {
+			return nil, nil
+		}
+		if err != nil {
+			failed++
+			continue
+		}
+		if size += again.Value().Size(); most > 0 && size > most {
+			if !asked {
+				return nil, nil
+			}
+			return nil, pgerror.New("54000", "error columns of so many rows need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)").
+				WithHint("SET dp.error_columns = off, or ask for fewer rows. What was paid for stays free.")
+		}
+		collect(samples, p.plan, again.Value())
+	}
+	for key := range samples {
+		for range failed {
+			samples[key] = append(samples[key], make([]policy.Value, len(p.plan.Columns)))
+		}
+	}
+	return samples, nil
 }
 
 // withoutBounds are the rows of an answer of which no column's error is known: its bounds are NULL.

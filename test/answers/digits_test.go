@@ -115,3 +115,37 @@ func TestMediansOfNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsOfNotices: what the notice tells of errors never takes the answer: redraws that fail though the released
+// values do not, and those that would take long or much memory.
+func TestErrorsOfNotices(t *testing.T) {
+	kit.Beside(t)
+	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "100", Cap: "200"}, 0)).Connect("alice", "lab")
+	w.Ask(`SET dp.epsilon = 0.01`)
+	fails, roots := 0, 0
+	for age := 20; age < 70; age++ {
+		a := w.Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age = %d`, age))
+		if n, err := strconv.Atoi(a.Rows[0][0]); err != nil || n < 0 {
+			continue
+		}
+		roots++
+		if a = w.Ask(fmt.Sprintf(`SELECT sqrt(count(*)) FROM people WHERE age = %d`, age)); a.Err != nil {
+			fails++
+		}
+	}
+	if roots == 0 || fails > 0 {
+		t.Errorf("%d of %d roots of numbers that are not below 0 fail", fails, roots)
+	}
+	items := strings.Builder{}
+	for i := range 200 {
+		fmt.Fprintf(&items, ", avg(income) + %d", i)
+	}
+	for _, sql := range []string{
+		`SELECT age` + items.String() + ` FROM people GROUP BY age`,
+		`SELECT city, repeat('x', 1000000), avg(income) FROM people GROUP BY city`,
+	} {
+		if a := w.Ask(sql); a.Err != nil {
+			t.Errorf("%.60s: %v", sql, a.Err)
+		}
+	}
+}

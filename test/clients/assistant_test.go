@@ -379,7 +379,7 @@ func TestAssistantWithToken(t *testing.T) {
 			&mcp.StreamableClientTransport{Endpoint: "http://" + at + "/mcp/lab", MaxRetries: -1,
 				HTTPClient: &http.Client{Transport: bearer(token)}}, nil)
 	}
-	soon := mint(map[string]any{"exp": time.Now().Add(4 * time.Second).Unix()})
+	soon := mint(map[string]any{"exp": time.Now().Add(8 * time.Second).Unix()})
 	for token, why := range map[string]string{
 		provider.Roll(t, "one", false)(nil): "forged", mint(map[string]any{"sub": "alice"}): "of a user with a password",
 		mint(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}): "out of date", "": "none", "a.b.c": "no token",
@@ -405,7 +405,26 @@ func TestAssistantWithToken(t *testing.T) {
 			t.Errorf("with a token: %s", whole)
 		}
 	}
-	time.Sleep(5 * time.Second)
+	for _, token := range []string{soon + "\x01a=.", " " + soon, soon + "\n"} {
+		body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+			`"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
+		in, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at+"/mcp/lab", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.SetBasicAuth("fran", token)
+		in.Header.Set("Content-Type", "application/json")
+		in.Header.Set("Accept", "application/json, text/event-stream")
+		answer, err := http.DefaultClient.Do(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("a token that has more to it, %q, is answered by %s", token[len(token)-4:], answer.Status)
+		}
+	}
+	time.Sleep(9 * time.Second)
 	if _, err := brief.ListTools(t.Context(), nil); err == nil {
 		t.Error("a session goes on with a token that has expired")
 	}
