@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,29 +25,36 @@ import (
 // the same gate and the same brake; once they are they are not hashed again for a while, a token until it expires. What
 // an assistant asks is a session of hers. A client learns here which provider that is (RFC 9728).
 
-// assistants are the names that assistants have proved.
+// assistants are the names that assistants have proved, by what proved them, and the users that these are.
 type assistants struct {
 	handler http.Handler
 	mu      sync.Mutex
 	known   map[[sha256.Size]byte]*assisted
+	users   map[string]*assistedUser
 }
 
-// assisted is a name that was proved, until when (zero means as long as the policy has it so), and when sessions of the
-// transport were opened by it.
+// assisted is a name that was proved, until when (zero means as long as the policy has it so), and whose it is.
 type assisted struct {
-	who    *proxy.Proved
-	until  time.Time
+	who   *proxy.Proved
+	until time.Time
+	user  *assistedUser
+}
+
+// assistedUser is a user of assistants, whatever she proves her name with: what names her sessions of the transport,
+// which nobody else knows, and when she opened some.
+type assistedUser struct {
+	secret [sha256.Size]byte
 	opened []time.Time
 }
 
 const (
 	maxAssisted = 1024             // names that are known at a time
-	maxOpened   = 32               // sessions that are opened by one of them
+	maxOpened   = 32               // sessions that are opened by one user
 	openedIn    = 30 * time.Minute // in so long, after which a session that is not used ends
 )
 
 func (c *Console) newAssistants() *assistants {
-	a := &assistants{known: map[[sha256.Size]byte]*assisted{}}
+	a := &assistants{known: map[[sha256.Size]byte]*assisted{}, users: map[string]*assistedUser{}}
 	a.handler = assistant.Handler(func() *assistant.Assistant {
 		own := &assistant.Assistant{}
 		if m := c.Policy().Server.MCP; m != nil {
@@ -70,7 +78,7 @@ func (c *Console) assist(out http.ResponseWriter, in *http.Request) {
 		return
 	}
 	dataset := in.PathValue("dataset")
-	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", name, password, dataset))
+	key := sha256.Sum256(fmt.Appendf(nil, "%q %q", name, password))
 	defer kept(in)()
 	found := c.assistants.find(key)
 	if found == nil {
@@ -85,17 +93,18 @@ func (c *Console) assist(out http.ResponseWriter, in *http.Request) {
 			refuse(out, http.StatusUnauthorized, refusedLogin(name, err).Wrong)
 			return
 		}
-		found = c.assistants.keep(key, &assisted{who: who, until: until})
+		found = c.assistants.keep(key, name, &assisted{who: who, until: until})
 		c.Log.Info("console: assistant logged in", "client", in.RemoteAddr, "user", name)
 	}
-	if in.Method == http.MethodPost && in.Header.Get("Mcp-Session-Id") == "" && !c.assistants.opens(found) {
+	if in.Method == http.MethodPost && in.Header.Get("Mcp-Session-Id") == "" && !c.assistants.opens(found.user) {
 		refuse(out, http.StatusTooManyRequests, "too many sessions were opened: go on with one of them")
 		return
 	}
 	waitFor(out, pageTime(c.Policy()))
 	out.Header().Del("Content-Security-Policy")
+	session := sha256.Sum256(fmt.Appendf(found.user.secret[:], "%q", dataset))
 	c.assistants.handler.ServeHTTP(out, assistant.With(in, &assistant.Proved{User: name, Dataset: dataset,
-		Key: hex.EncodeToString(key[:]), Dial: found.who.Dial}))
+		Key: hex.EncodeToString(session[:]), Dial: found.who.Dial}))
 }
 
 // claimed is the user whom a request says that it is of, by a name or by a provider's token, with what proves it, and
@@ -108,11 +117,10 @@ func (c *Console) claimed(in *http.Request) (name, secret string, until time.Tim
 		if !strings.EqualFold(scheme, "Bearer") || p.Server.OIDC == nil {
 			return "", "", until
 		}
-		secret = token
 		name, _ = login.Saying(token, p.Server.OIDC.Claim)
 		at := slices.IndexFunc(p.Users, func(u policy.User) bool { return u.Login == policy.ByOIDC && u.Identity == name })
-		if at >= 0 {
-			name = p.Users[at].Name
+		if at >= 0 { // else it is nobody's, and no password either
+			name, secret = p.Users[at].Name, token
 		}
 	}
 	if u := p.User(name); u != nil && u.Login == policy.ByOIDC && p.Server.OIDC != nil {
@@ -173,9 +181,14 @@ func (a *assistants) find(key [sha256.Size]byte) *assisted {
 }
 
 // keep keeps a name that was proved. Where there are too many all are proved anew.
-func (a *assistants) keep(key [sha256.Size]byte, found *assisted) *assisted {
+func (a *assistants) keep(key [sha256.Size]byte, name string, found *assisted) *assisted {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if found.user = a.users[name]; found.user == nil {
+		found.user = &assistedUser{}
+		_, _ = rand.Read(found.user.secret[:]) // it never fails (crypto/rand)
+		a.users[name] = found.user
+	}
 	if len(a.known) >= maxAssisted {
 		clear(a.known)
 	}
@@ -183,8 +196,8 @@ func (a *assistants) keep(key [sha256.Size]byte, found *assisted) *assisted {
 	return found
 }
 
-// opens reports whether a name may open one more session of the transport.
-func (a *assistants) opens(of *assisted) bool {
+// opens reports whether a user may open one more session of the transport.
+func (a *assistants) opens(of *assistedUser) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for len(of.opened) > 0 && time.Since(of.opened[0]) > openedIn {

@@ -356,9 +356,9 @@ func TestAssistantGivesUp(t *testing.T) {
 // bearer adds a token to each request.
 type bearer string
 
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
+	r.Header.Set("Authorization", "Bearer "+string(*b))
 	return http.DefaultTransport.RoundTrip(r)
 }
 
@@ -374,10 +374,12 @@ func TestAssistantWithToken(t *testing.T) {
 	kit.Edit(t, path, "users:\n", "users:\n  - {name: fran, login: oidc, identity: frank}\n")
 	kit.Edit(t, path, "analysts: [", "analysts: [fran, ")
 	kit.Serve(t, path)
-	connect := func(token string) (*mcp.ClientSession, error) {
-		return mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+	connect := func(token string) (*mcp.ClientSession, *bearer, error) {
+		brought := bearer(token)
+		s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
 			&mcp.StreamableClientTransport{Endpoint: "http://" + at + "/mcp/lab", MaxRetries: -1,
-				HTTPClient: &http.Client{Transport: bearer(token)}}, nil)
+				HTTPClient: &http.Client{Transport: &brought}}, nil)
+		return s, &brought, err
 	}
 	soon := mint(map[string]any{"exp": time.Now().Add(8 * time.Second).Unix()})
 	for token, why := range map[string]string{
@@ -385,16 +387,16 @@ func TestAssistantWithToken(t *testing.T) {
 		mint(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}): "out of date", "": "none", "a.b.c": "no token",
 		mint(map[string]any{"aud": "elsewhere"}): "made out to another",
 	} {
-		if _, err := connect(token); err == nil {
+		if _, _, err := connect(token); err == nil {
 			t.Errorf("a token that is %s lets an assistant in", why)
 		}
 	}
-	s, err := connect(mint(nil))
+	s, brought, err := connect(mint(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	brief, err := connect(soon)
+	brief, _, err := connect(soon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,6 +425,10 @@ func TestAssistantWithToken(t *testing.T) {
 		if answer.StatusCode != http.StatusUnauthorized {
 			t.Errorf("a token that has more to it, %q, is answered by %s", token[len(token)-4:], answer.Status)
 		}
+	}
+	*brought = bearer(mint(map[string]any{"jti": "another"}))
+	if _, err := s.ListTools(t.Context(), nil); err != nil {
+		t.Errorf("a session does not go on with the token that comes after: %v", err)
 	}
 	time.Sleep(9 * time.Second)
 	if _, err := brief.ListTools(t.Context(), nil); err == nil {
