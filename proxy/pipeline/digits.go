@@ -100,7 +100,8 @@ func offTexts(plan *plans.Plan, rows sandbox.Rows, bars [][]bar) []string {
 		switch name := columnName(plan, i); {
 		case most == nil:
 			unknown = append(unknown, name)
-		case most.Sign() <= 0:
+		case most.Sign() <= 0: // no redraw moves it
+			widths.add("about ±0", name)
 		case without > 0:
 			widths.add("about ±"+digits.Text(most)+" where it is known", name)
 		default:
