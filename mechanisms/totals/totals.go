@@ -43,10 +43,10 @@ const factor = 3
 // Ladder are the steps, ascending, above 0.
 type Ladder []int64
 
-// To returns the ladder of which the last step is top, a whole number from 1 to MaxTop.
+// To returns the ladder of which the last step is top, a whole number up to MaxTop; what is below 1 counts as 1.
 func To(top int64) Ladder {
 	var down []int64
-	for step := top; ; step = (step + factor - 1) / factor {
+	for step := max(top, 1); ; step = (step + factor - 1) / factor {
 		if down = append(down, step); step == 1 {
 			break
 		}

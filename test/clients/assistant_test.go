@@ -246,6 +246,25 @@ func TestAssistantOverHTTP(t *testing.T) {
 	if spent := p.Connect("alice", "lab").Spent(); spent != "0.4" {
 		t.Errorf("two sessions of at most 0.2 have spent %s", spent)
 	}
+	var together sync.WaitGroup // ten sessions at once, each of which may ask two of three
+	for i := range 10 {
+		together.Go(func() {
+			s, err := connect("bob", "bob", "lab")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
+			for k := range 3 {
+				_, _ = s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]any{
+					"sql": fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", 20+3*i+k), "max_cost": "0.1"}})
+			}
+		})
+	}
+	together.Wait()
+	if spent := p.Connect("bob", "lab").Spent(); spent != "2" {
+		t.Errorf("ten sessions of at most 0.2 have spent %s", spent)
+	}
 	other, err := connect("alice", "alice", "nothing")
 	if err != nil {
 		t.Fatal(err)
