@@ -26,6 +26,15 @@ func Place(off *big.Rat) (step *big.Rat, decimals int) {
 	return step, decimals
 }
 
+// Off is how far a number may be off by its interval: the farther of the two ends.
+func Off(x, low, high *big.Rat) *big.Rat {
+	off := new(big.Rat).Sub(high, x)
+	if below := new(big.Rat).Sub(x, low); below.Cmp(off) > 0 {
+		off = below
+	}
+	return off
+}
+
 // Round is the nearest number that has no digits behind Place, the one further from 0 of two.
 func Round(x, off *big.Rat) *big.Rat {
 	step, _ := Place(off)
@@ -59,10 +68,7 @@ func Shown(value, low, high string) (number, interval string) {
 	if !ok || !okLow || !okHigh || strings.ContainsAny(value+low+high, "/xXpP") {
 		return "", ""
 	}
-	off := new(big.Rat).Sub(h, x)
-	if below := new(big.Rat).Sub(x, l); below.Cmp(off) > 0 {
-		off = below
-	}
+	off := Off(x, l, h)
 	if off.Sign() <= 0 {
 		return value, value
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-ldap/ldap/v3"
@@ -276,8 +275,8 @@ func Claim(front *pgproto3.Frontend, password string) error {
 		case *pgproto3.AuthenticationSASL:
 			if slices.Equal(m.AuthMechanisms, []string{mechanismBearer}) {
 				token := password
-				if strings.ContainsFunc(token, unicode.IsControl) { // would be more pairs than the token's
-					token = ""
+				if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+					token = "" // it has one form, and what is more in it would be more pairs
 				}
 				front.Send(&pgproto3.SASLInitialResponse{AuthMechanism: mechanismBearer,
 					Data: []byte("n,,\x01auth=Bearer " + token + "\x01\x01")})

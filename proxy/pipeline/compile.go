@@ -65,7 +65,7 @@ func (a *Answerer) write(ctx context.Context, s *Session, r *compiled) (refusal 
 	if !r.begun && slices.ContainsFunc(r.queries, rewrite.Query.TooLong) {
 		return refuse.TooLong()
 	}
-	if r.errors = noticeParts(r.plan); ctx.Err() != nil {
+	if r.errors = errorParts(r.plan, tellsOff(r.plan)); ctx.Err() != nil {
 		return reuse.RefuseEnded(context.Cause(ctx))
 	}
 	if len(r.plan.Inner) > 0 {
@@ -409,7 +409,7 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (
 	if refusal != nil {
 		return Offer{}, refusal
 	}
-	offer := Offer{Plan: plan, Error: strings.Join(errorParts(plan), "; ")}
+	offer := Offer{Plan: plan, Error: strings.Join(errorParts(plan, nil), "; ")}
 	if most, ok := widest(plan); ok {
 		offer.HalfWidth = most.rat()
 	}

@@ -72,11 +72,7 @@ func offOf(v policy.Value, b bar) *big.Rat {
 	if !ok || !okLow || !okHigh {
 		return nil
 	}
-	off, below := new(big.Rat).Sub(high, x), new(big.Rat).Sub(x, low)
-	if below.Cmp(off) > 0 {
-		off = below
-	}
-	return off
+	return digits.Off(x, low, high)
 }
 
 // offTexts say of the columns that tellsOff names how far their values are off: the largest of each.

@@ -141,7 +141,7 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 		e.Width += widthOfType(c.Type)
 	}
 	if len(plan.Columns) == 0 {
-		e.errors = errorParts(plan)
+		e.errors = errorParts(plan, nil)
 	}
 	if d := plan.Outer.Direct; d != nil && d.Limit >= 0 {
 		e.Rows = int(min(int64(e.Rows), d.Limit))

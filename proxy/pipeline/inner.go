@@ -152,7 +152,7 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 		if refusal = a.outside.try(ctx, s, in.Plan, r.outer); refusal != nil {
 			return refusal
 		}
-		r.errors, r.copies = noticeParts(in.Plan), a.public.copiesFor(in.Plan)
+		r.errors, r.copies = errorParts(in.Plan, tellsOff(in.Plan)), a.public.copiesFor(in.Plan)
 		list[in.Key] = r
 	}
 	return nil

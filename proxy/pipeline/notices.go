@@ -184,19 +184,11 @@ func isRedrawn(plan *plans.Plan) bool {
 
 // errorParts say how exact the shown columns will be: each by its own ±, or that none is known. They take time, to find
 // half-widths, and belong to planning: what takes too much is refused before the charge.
-func errorParts(plan *plans.Plan) (parts []string) {
+//
+// Of the columns in known the values of the answer have an error, which the notice gains when they are there (toldOff).
+func errorParts(plan *plans.Plan, known []bool) (parts []string) {
 	parts = knownErrors(plan)
-	if unknown := unknownError(plan, nil); len(unknown) > 0 {
-		return append(parts, "no ± is known for "+namesText(unknown))
-	}
-	return parts
-}
-
-// noticeParts are those of an answer's notice, before its values are there: what these tell of is added to it
-// (toldOff).
-func noticeParts(plan *plans.Plan) (parts []string) {
-	parts = knownErrors(plan)
-	if unknown := unknownError(plan, tellsOff(plan)); len(unknown) > 0 {
+	if unknown := unknownError(plan, known); len(unknown) > 0 {
 		return append(parts, "no ± is known for "+namesText(unknown))
 	}
 	return parts
