@@ -318,35 +318,37 @@ func TestAssistantBesideData(t *testing.T) {
 		if rest, err := json.Marshal(r); err != nil || strings.Contains(string(rest), "Ignore") {
 			t.Errorf("what data say is beside the rows: %s", rest)
 		}
-		for tool, list := range map[string][]string{
-			"price": {noted, "SELECT * FROM people", "SELECT note FROM people WHERE note = 'n2'"},
-			"ask": {"SELECT avg(income) FROM people WHERE age > 30", "SELECT city, count(*) FROM people GROUP BY 1",
-				"SELECT nothing FROM people", "SELECT 1 / 0"},
-			"describe": {""},
+		for _, call := range []struct{ tool, sql string }{
+			{"price", noted},
+			{"price", "SELECT * FROM people"},
+			{"price", "SELECT note FROM people WHERE note = 'n2'"},
+			{"ask", "SELECT avg(income) FROM people WHERE age > 30"},
+			{"ask", "SELECT city, count(*) FROM people GROUP BY 1"},
+			{"ask", "SELECT nothing FROM people"},
+			{"ask", "SELECT 1 / 0"},
+			{"describe", ""},
 		} {
-			for _, sql := range list {
-				arguments := map[string]any{"sql": sql}
-				if tool == "ask" {
-					arguments["max_cost"] = "1"
-				} else if tool == "describe" {
-					arguments = nil
-				}
-				_, whole := use[map[string]any](t, s, tool, arguments)
-				if tool != "describe" && strings.Contains(whole, "Ignore") {
-					t.Errorf("%s %q says what data say: %s", tool, sql, whole)
-				}
-				if tool == "ask" {
-					whole = number.ReplaceAllString(whole, "N")
-				}
-				heard[side] += tool + " " + sql + ": " + whole + "\n"
+			arguments := map[string]any{"sql": call.sql}
+			switch call.tool {
+			case "ask":
+				arguments["max_cost"] = "1"
+			case "describe":
+				arguments = nil
 			}
+			_, whole := use[map[string]any](t, s, call.tool, arguments)
+			if call.tool != "describe" && strings.Contains(whole, "Ignore") {
+				t.Errorf("%s %q says what data say: %s", call.tool, call.sql, whole)
+			}
+			if call.tool == "ask" {
+				whole = number.ReplaceAllString(whole, "N")
+			}
+			heard[side] += call.tool + " " + call.sql + ": " + whole + "\n"
 		}
 	}
-	lines := strings.Split(heard[1], "\n")
-	slices.Sort(lines)
-	for _, line := range strings.Split(heard[0], "\n") {
-		if _, same := slices.BinarySearch(lines, line); !same {
-			t.Errorf("of neighbouring data one alone has\n%s", line)
+	there := strings.Split(heard[1], "\n")
+	for i, line := range strings.Split(heard[0], "\n") {
+		if line != there[i] {
+			t.Errorf("of neighbouring data one alone has\n%s\nand the other\n%s", line, there[i])
 		}
 	}
 }
