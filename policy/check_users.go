@@ -98,10 +98,7 @@ func (c *checker) owners(names []string, at place) {
 }
 
 // settingRules are what the texts of some settings must be.
-var settingRules = map[string]struct {
-	must  string
-	holds func(text string) bool
-}{
+var settingRules = map[string]settingRule{
 	"delta": {"above 0 and below 1", func(text string) bool {
 		d, err := privacy.ParseDelta(text)
 		return err == nil && d.Atto() != 0
@@ -118,10 +115,20 @@ var settingRules = map[string]struct {
 		_, most, ok := ReadContribution(text)
 		return ok && (most == nil || most.Cmp(big.NewRat(1e18, 1)) <= 0)
 	}},
-	"hints": {"separate or message", func(text string) bool {
-		return contains([]string{"separate", "message"}, text)
-	}},
-	"dialect": {"postgres or mysql", func(text string) bool { return contains([]string{"postgres", "mysql"}, text) }},
+	"hints":   oneOf("separate", "message"),
+	"digits":  oneOf("all", "significant"),
+	"dialect": oneOf("postgres", "mysql"),
+}
+
+// settingRule is what the text of a setting must be.
+type settingRule struct {
+	must  string
+	holds func(text string) bool
+}
+
+// oneOf is the rule of a setting that is a word.
+func oneOf(words ...string) settingRule {
+	return settingRule{strings.Join(words, " or "), func(text string) bool { return contains(words, text) }}
 }
 
 // ReadContribution reads what bounds a unit in counts and sums, dp.contribution: a word (policy, rows, ladder), or a
@@ -145,7 +152,7 @@ func settings(s *settingsT, at place) map[string]string {
 	set := map[string]string{"epsilon": string(s.Epsilon), "delta": string(s.Delta),
 		"confidence": string(s.Confidence), "max_error": string(s.MaxError),
 		"alarms": string(s.Alarms), "probes": s.Probes, "contribution": string(s.Contribution), "dialect": s.Dialect,
-		"hints": s.Hints}
+		"hints": s.Hints, "digits": s.Digits}
 	maps.DeleteFunc(set, func(_, text string) bool { return text == "" })
 	if _, err := privacy.ParseEpsilon(string(s.Epsilon)); err != nil && s.Epsilon != "" {
 		at.key("epsilon").problem("%v", err)

@@ -80,10 +80,19 @@ func (b *Snapshots) ExtractionsOf(p *policy.Policy) (extractions, error) {
 
 // makeWithin is make until the moment at which the snapshot is to come into force.
 func (b *Snapshots) makeWithin(ctx context.Context, force time.Time, want extractions) (*Copied, error) {
-	within, cancel := context.WithDeadlineCause(ctx, force, fmt.Errorf("it takes longer than backend.snapshot.within, which is %v: give it more", b.Plan.Within))
+	within, cancel := context.WithDeadlineCause(ctx, force, lateError{b.Plan.Within})
 	defer cancel()
 	return b.Make(within, want)
 }
+
+// lateError says that a copy is given up which is not there in time. It is a context.DeadlineExceeded.
+type lateError struct{ within time.Duration }
+
+func (e lateError) Error() string {
+	return fmt.Sprintf("it takes longer than backend.snapshot.within, which is %v: give it more", e.within)
+}
+
+func (lateError) Unwrap() error { return context.DeadlineExceeded }
 
 // Make makes a snapshot and opens it. What it began is gone when it fails.
 func (b *Snapshots) Make(ctx context.Context, want extractions) (*Copied, error) {

@@ -24,6 +24,8 @@ type LeafPlan struct {
 	base     *LeafPlan     // whose cells answer it: see rollUp
 	Turned   linear.Turned // nil: not. Its answer is turned over
 	At       [][]int       // by candidate: its counters
+	Among    *LeafPlan     // counts the rows of each group among which it chooses; nil means that nothing need
+	presence bool          // it is the Among of another
 }
 
 // Request is a question in cells of its own, and what it fills of a leaf plan. Its keys are some of the leaf plan's,
@@ -315,14 +317,15 @@ func (v *LeafPlanner) LeafPlans() (leaves, chosen []*LeafPlan, refusal *refuse.R
 			a.Asked = linear.Counted{First: leaves[i].topOf(a), TopK: a.Counted().TopK}
 		}
 	}
-	if chosen, refusal = v.choices(leaves); refusal != nil {
+	chosen, presence, refusal := v.choices(leaves)
+	if refusal != nil {
 		return nil, nil, refusal
 	}
 	thresholds, refusal := v.thresholds(leaves)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	chosen = append(chosen, thresholds...)
+	chosen = slices.Concat(chosen, thresholds, presence)
 	for _, lp := range slices.Concat(leaves, chosen) {
 		for _, a := range lp.Requests {
 			if refusal := a.Bounded(); refusal != nil {

@@ -189,9 +189,10 @@ func (ch *Weigher) prefixVariance(s *linear.Query, spec mechanisms.Spec, r *reus
 }
 
 // choices makes a leaf plan for each choice of each grouping set: what is asked are the argument's cells in each group.
-func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal) {
-	var out []*LeafPlan
+// What is chosen among no rows is any value, so the rows of groups are counted where no counter of the statement does.
+func (v *LeafPlanner) choices(leaves []*LeafPlan) (out, presence []*LeafPlan, _ *refuse.Refusal) {
 	for i, lp := range leaves {
+		found := slices.ContainsFunc(lp.Keys, func(e *semantics.Expr) bool { return semantics.Closed(lp.Table, e) != nil })
 		for at, keys := range lp.Sets {
 			for n, from := range lp.Question.Choices {
 				own := lp.On(keys, nil, nil)
@@ -203,7 +204,7 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 					refusal = refusal.Hinting("Order by coarser values: floor(x / 100) for numbers, date_trunc('hour', t) for times.")
 				}
 				if refusal != nil {
-					return nil, refusal
+					return nil, nil, refusal
 				}
 				s.Asked = &linear.Chosen{Leaf: i, Set: at, Of: n, Kind: from.Kind, Shares: ascending(from.Shares)}
 				a := &Request{Query: s, set: keys, Projections: []Projection{{0, 0, -1}}}
@@ -211,11 +212,51 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 					s.Group()
 				}
 				s.NoteBounds(v.Notes)
-				out = append(out, &LeafPlan{Question: own, Requests: []*Request{a}})
+				chooses := &LeafPlan{Question: own, Requests: []*Request{a}}
+				out = append(out, chooses)
+				if found || len(keys) == 0 || lp.CountedAmong(from) >= 0 {
+					continue
+				}
+				count, refusal := v.present(lp.Question, keys, from)
+				if refusal != nil {
+					return nil, nil, refusal
+				}
+				same := func(lp *LeafPlan) bool { return lp.Requests[0].Measure("", "").Digest == count.Requests[0].Measure("", "").Digest }
+				if n := slices.IndexFunc(presence, same); n >= 0 {
+					count = presence[n]
+				} else {
+					presence = append(presence, count)
+				}
+				chooses.Among = count
 			}
 		}
 	}
-	return out, nil
+	return out, presence, nil
+}
+
+// present counts the rows of each group of some keys among which a choice is made.
+func (v *LeafPlanner) present(q *linear.Question, keys linear.Set, among *linear.ChoiceSet) (*LeafPlan, *refuse.Refusal) {
+	count := *q
+	count.Where, count.Counters = append(slices.Clone(q.Where), among.Where...), nil
+	count.CounterFor(nil)
+	a, refusal := v.plain(&count, keys, []int{0})
+	if refusal != nil {
+		return nil, refusal
+	}
+	a.Asked = linear.Counted{}
+	return &LeafPlan{Question: &count, Requests: []*Request{a}, presence: true}, nil
+}
+
+// CountedAmong returns the counter of rows that has all rows among which a choice is made, −1 where none has.
+func (lp *LeafPlan) CountedAmong(of *linear.ChoiceSet) int {
+	return slices.IndexFunc(lp.Counters, func(c linear.Counter) bool { return c.CountsRows() && holdsOf(c.Where, of.Where) })
+}
+
+// holdsOf reports whether each condition of a counter is one of a choice, whose rows are among the counter's then.
+func holdsOf(counter, choice []*semantics.Expr) bool {
+	return !slices.ContainsFunc(counter, func(c *semantics.Expr) bool {
+		return !slices.ContainsFunc(choice, func(e *semantics.Expr) bool { return e.Canon == c.Canon })
+	})
 }
 
 // ascending sorts shares.

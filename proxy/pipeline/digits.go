@@ -35,26 +35,10 @@ const (
 )
 
 // tellsOff are the columns whose errors the notice tells when their values are there: numbers that are computed from
-// few cells, without an engine. nil means none are.
+// few cells, without an engine, and under dp.digits all that have no half-width. nil means none are.
 func tellsOff(plan *plans.Plan) []bool {
-	if !isRedrawn(plan) || plan.Outer.Direct == nil || isMadeUp(plan) || len(plan.Measures) == 0 {
+	if !plan.Significant && !isQuickRedrawn(plan) {
 		return nil
-	}
-	if redrawsFor(plan.Confidence.Float()) > leastRedraws {
-		return nil
-	}
-	cells := len(plan.Columns)
-	if at := plan.Outer.Direct.Leaf; at >= 0 {
-		cells *= max(1, plan.Leaves[at].Rows)
-	}
-	if cells > mostToldCells {
-		return nil
-	}
-	cells = 0
-	for _, m := range plan.Measures {
-		if cells += m.Spec.Cells * max(1, len(m.Counters)); cells > mostToldCells {
-			return nil
-		}
 	}
 	told := make([]bool, len(plan.Columns))
 	for i, c := range plan.Columns {
@@ -62,6 +46,24 @@ func tellsOff(plan *plans.Plan) []bool {
 		told[i] = isComputed(c) && isShown(c) && !isChosen(c) && number
 	}
 	return told
+}
+
+// isQuickRedrawn reports whether redraws bound a plan's computed columns, and take next to no time.
+func isQuickRedrawn(plan *plans.Plan) bool {
+	if !isRedrawn(plan) || plan.Outer.Direct == nil || isMadeUp(plan) || len(plan.Measures) == 0 {
+		return false
+	}
+	if redrawsFor(plan.Confidence.Float()) > leastRedraws {
+		return false
+	}
+	cells := len(plan.Columns)
+	if at := plan.Outer.Direct.Leaf; at >= 0 {
+		cells *= max(1, plan.Leaves[at].Rows)
+	}
+	for _, m := range plan.Measures {
+		cells = max(cells, m.Spec.Cells*max(1, len(m.Counters)))
+	}
+	return cells <= mostToldCells
 }
 
 // offOf is how far a number may be off by its interval, nil where that is not known.

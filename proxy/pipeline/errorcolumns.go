@@ -26,7 +26,7 @@ import (
 )
 
 // leastRedraws and mostRedraws bound the number of times that the outer query is run again on noise drawn afresh around
-// the released values.
+// the released values, where bounds of values are asked for.
 const (
 	leastRedraws = 200
 	mostRedraws  = 2000
@@ -39,7 +39,16 @@ func redrawsFor(share float64) int {
 	if !(n <= mostRedraws) {
 		return 0
 	}
-	return max(leastRedraws, int(n))
+	return int(n)
+}
+
+// redrawsOf is the number of redraws of a plan: where its notice alone tells of errors, as few as its confidence takes.
+func redrawsOf(plan *plans.Plan) int {
+	n := redrawsFor(plan.Confidence.Float())
+	if n > 0 && plan.WantsErrors() {
+		n = max(n, leastRedraws)
+	}
+	return n
 }
 
 // withErrors gives each noisy column x two more, x_low and x_high, and puts the bounds of what dp.low and dp.high are
@@ -75,8 +84,12 @@ func (r *reader) redraws(
 	samples := map[string][][]policy.Value{}
 	size, most, failed := int64(0), s.Policy.Server.Limits.StatementMemory/2, 0
 	noise, began, asked := redrawn(p.plan, ids), time.Now(), p.plan.WantsErrors()
-	for range redrawsFor(p.plan.Confidence.Float()) {
-		again, err := r.redraw(ctx, s, p, ids, noise, climbed)
+	readings, err := r.readings(ctx, s, p.plan, ids)
+	if err != nil {
+		return nil, err
+	}
+	for range redrawsOf(p.plan) {
+		again, err := r.redraw(ctx, s, p, readings, noise, climbed)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
@@ -136,7 +149,7 @@ func needsRedraws(plan *plans.Plan) bool {
 	asked := func(c plans.OutColumn) bool {
 		return isComputed(c) && (plan.ErrorColumns || c.Bound != plans.Unbounded)
 	}
-	return slices.Contains(tellsOff(plan), true) || isRedrawn(plan) && slices.ContainsFunc(plan.Columns, asked)
+	return isRedrawn(plan) && (slices.Contains(tellsOff(plan), true) || slices.ContainsFunc(plan.Columns, asked))
 }
 
 // redrawn is the randomness of the redraws by measure. It follows from the release alone, so that an answer has the
@@ -164,16 +177,13 @@ func (zeros) Read(p []byte) (int, error) {
 
 // redraw runs the outer query once more on fresh noise around the released values, and with their clamps.
 func (r *reader) redraw(
-	ctx context.Context, s *Session, p compiled, ids []int64, noise []io.Reader, climbed clamps,
+	ctx context.Context, s *Session, p compiled, readings []reading, noise []io.Reader, climbed clamps,
 ) (privacy.Released[sandbox.Rows], error) {
-	readings, err := r.readings(ctx, s, p.plan, ids)
-	if err != nil {
-		return privacy.Released[sandbox.Rows]{}, err
+	again := slices.Clone(readings)
+	for i := range again {
+		again[i].estimate = readings[i].estimate.Redraw(noise[i])
 	}
-	for i := range readings {
-		readings[i].estimate = readings[i].estimate.Redraw(noise[i])
-	}
-	leaves, err := leafTables(ctx, p.plan, readings, nil, climbed)
+	leaves, err := leafTables(ctx, p.plan, again, nil, climbed)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
@@ -228,7 +238,7 @@ func barsOf(
 			case len(c.Climbs) > 0: // NULL, and so are its bounds, where too few units show
 				b.low, b.high = barOf(c, climbed.of(c.Climbs).off, row[i])
 			default:
-				b.low, b.high = quantiles(c.Type, drawn, i, plan.Confidence.Float())
+				b.low, b.high = quantiles(plan, drawn, i)
 			}
 		}
 	}
@@ -266,9 +276,10 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, bars [][]bar) [][]policy.Val
 // others to be the last one. A redraw that gave NULL, such as an average over a count that came out within its own
 // error, may be beyond either end and counts as beyond both. NULL where more such redraws than an end leaves out are
 // among them, where rows could not be distinguished, or where fewer than half of the redraws hold the row.
-func quantiles(t policy.Type, drawn [][]policy.Value, column int, share float64) (policy.Value, policy.Value) {
+func quantiles(plan *plans.Plan, drawn [][]policy.Value, column int) (low, high policy.Value) {
+	share := plan.Confidence.Float()
 	beyond := int(math.Floor(float64(len(drawn)+1)*(1-share)/2+1e-9)) - 1 // at each end
-	if len(drawn) < redrawsFor(share)/2 || beyond < 0 {
+	if len(drawn) < redrawsOf(plan)/2 || beyond < 0 {
 		return nil, nil
 	}
 	values := make([]policy.Value, 0, len(drawn))
@@ -284,7 +295,7 @@ func quantiles(t policy.Type, drawn [][]policy.Value, column int, share float64)
 			beyond--
 		}
 	}
-	slices.SortFunc(values, func(x, y policy.Value) int { return scalar.Compare(t, x, y) })
+	slices.SortFunc(values, func(x, y policy.Value) int { return scalar.Compare(plan.Columns[column].Type, x, y) })
 	return values[beyond], values[len(values)-1-beyond]
 }
 

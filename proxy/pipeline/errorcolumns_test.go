@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -14,6 +15,11 @@ import (
 // TestEndsOfRedraws: of two hundred redraws each end leaves four out, between which nineteen of twenty further draws
 // lie. NULL may lie beyond either, so that it uses up one of both.
 func TestEndsOfRedraws(t *testing.T) {
+	sure, err := mechanisms.NewConfidence(0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := &plans.Plan{Confidence: sure, ErrorColumns: true, Columns: []plans.OutColumn{{Type: policy.Int8}}}
 	ends := func(unknown, twice int) (low, high policy.Value) {
 		var drawn [][]policy.Value
 		for i := range leastRedraws {
@@ -25,7 +31,7 @@ func TestEndsOfRedraws(t *testing.T) {
 		for i := range twice {
 			drawn[i] = nil
 		}
-		return quantiles(policy.Int8, drawn, 0, 0.95)
+		return quantiles(plan, drawn, 0)
 	}
 	for _, c := range []struct {
 		unknown, twice int
@@ -37,16 +43,25 @@ func TestEndsOfRedraws(t *testing.T) {
 			t.Errorf("%d NULL and %d twice of %d: %v to %v, want %v to %v", c.unknown, c.twice, leastRedraws, low, high, c.low, c.high)
 		}
 	}
-	if low, high := quantiles(policy.Int8, [][]policy.Value{{int64(1)}}, 0, 0.95); low != nil || high != nil {
+	if low, high := quantiles(plan, [][]policy.Value{{int64(1)}}, 0); low != nil || high != nil {
 		t.Errorf("a row that is seldom there has the ends %v and %v", low, high)
 	}
 }
 
-// TestRedrawsFor: as many as leave one out at each end, and none where that takes too many.
+// TestRedrawsFor: as many as leave one out at each end, two hundred where bounds are asked for, and none where that
+// takes too many.
 func TestRedrawsFor(t *testing.T) {
-	for share, want := range map[float64]int{0.5: 200, 0.95: 200, 0.99: 200, 0.995: 399, 0.999: 1999, 0.9999: 0} {
-		if got := redrawsFor(share); got != want {
-			t.Errorf("%v: %d redraws, want %d", share, got, want)
+	for share, want := range map[float64][2]int{
+		0.5: {3, 200}, 0.95: {39, 200}, 0.99: {199, 200}, 0.995: {399, 399}, 0.999: {1999, 1999}, 0.9999: {0, 0},
+	} {
+		sure, err := mechanisms.NewConfidence(share)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, asked := range []bool{false, true} {
+			if got := redrawsOf(&plans.Plan{Confidence: sure, ErrorColumns: asked}); got != want[i] {
+				t.Errorf("%v, bounds asked for: %t: %d redraws, want %d", share, asked, got, want[i])
+			}
 		}
 	}
 }

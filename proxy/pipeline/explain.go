@@ -210,8 +210,12 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 		of = " of the weighted sums"
 	}
 	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", spec.Sensitivity(contribution).L1, root(spec.L2Squared(contribution)), of, contribution.Neighbors, boundText(contribution))
-	if derived.BySquares(m.Table) { // shares of a unit come to more in L1
-		e.Sensitivity = fmt.Sprintf("L2 %s (%s)", root(spec.L2Squared(contribution)), contribution.Neighbors)
+	if derived.IsLaddered(m.Table) {
+		norm := "L1"
+		if derived.BySquares(m.Table) { // its shares come to more in L1
+			norm = "L2"
+		}
+		e.Sensitivity = fmt.Sprintf("%s 1 share, which is all that a %s has (%s)", norm, m.Table.Dataset.Unit.Name, contribution.Neighbors)
 	}
 	if mechanisms.Is[*mechanisms.Choice](m.Spec) && m.Spec.Spread() > 0 {
 		e.Sensitivity = fmt.Sprintf("one %s moves one candidate's score by at most %d more than another's (%s, at most %s)", m.Table.Dataset.Unit.Name, m.Spec.Spread(), contribution.Neighbors, boundText(contribution))

@@ -7,6 +7,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/totals"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
@@ -163,10 +165,24 @@ func MechanismText(m *plans.Measure) string {
 	if m.Refines() {
 		price.Epsilon = m.Refinement.Level
 	}
-	if m.Spec.Counts().Strategy.Kind == mechanisms.Marginals {
+	k := m.Spec.Counts()
+	if k.Strategy.Kind == mechanisms.Marginals {
 		return marginalsText(m)
 	}
+	if derived.IsLaddered(m.Table) && k.Sums != nil {
+		return ladderText(m.Spec.Cells, k.Sums[0].Noise)
+	}
 	return mechanismText(m.Spec, price, m.Contribution())
+}
+
+// ladderText tells the noise of units' totals in shares, of which a unit has one in all (package totals).
+func ladderText(cells int, n mechanisms.Noise) string {
+	text, size := "discrete Laplace noise of scale %.4g", n.Spread()/totals.Parts
+	if n.Kind == mechanisms.DiscreteGaussian {
+		text, size = "discrete Gaussian noise of variance %.4g", size/totals.Parts
+	}
+	return fmt.Sprintf("ladder of %d cells, in which each unit has a share of the two steps around its total; "+text+
+		" shares", cells, size)
 }
 
 // growthText names the strategy and the noise of a release that grows, and how exact it is by now.
