@@ -116,7 +116,7 @@ var settingRules = map[string]settingRule{
 		return ok && (most == nil || most.Cmp(big.NewRat(1e18, 1)) <= 0)
 	}},
 	"hints":   oneOf("separate", "message"),
-	"digits":  oneOf("all", "significant"),
+	"digits":  oneOf("exact", "significant"),
 	"dialect": oneOf("postgres", "mysql"),
 }
 

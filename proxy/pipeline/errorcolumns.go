@@ -84,6 +84,7 @@ func (r *reader) redraws(
 	samples := map[string][][]policy.Value{}
 	size, most, failed := int64(0), s.Policy.Server.Limits.StatementMemory/2, 0
 	noise, began, asked := redrawn(p.plan, ids), time.Now(), p.plan.WantsErrors()
+	told := !asked && !p.plan.Significant // in the notice alone
 	readings, err := r.readings(ctx, s, p.plan, ids)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (r *reader) redraws(
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		if !asked && time.Since(began) > mostToldTime {
+		if told && time.Since(began) > mostToldTime {
 			return nil, nil
 		}
 		if err != nil {

@@ -20,7 +20,7 @@ func TestHints(t *testing.T) {
 	var heard [2]string
 	for i, without := range []int{0, 7} {
 		s, path := kit.Lab{Engine: "duckdb", Change: []string{
-			"name: bob, ", "name: bob, settings: {hints: message, error_columns: true}, "}}.Lay(t, without)
+			"name: bob, ", "name: bob, settings: {hints: message, error_columns: true, digits: significant}, "}}.Lay(t, without)
 		s.Program = kit.Serve(t, path)
 		alice, bob := s.Connect("alice", "lab"), s.Connect("bob", "lab")
 		for _, sql := range []string{
@@ -45,6 +45,9 @@ func TestHints(t *testing.T) {
 		}
 		if rows := bob.Ask(`SELECT count(*) AS n FROM people`).Rows; len(rows) != 1 || len(rows[0]) != 3 {
 			t.Errorf("a user's error_columns: %q", rows)
+		}
+		if rows := bob.Ask(`SHOW dp.digits`).Rows; len(rows) != 1 || rows[0][0] != "significant" {
+			t.Errorf("a user's digits: %q", rows)
 		}
 		bob.Ask(`SET dp.hints = separate`)
 		if got := bob.Ask(`SELECT * FROM people`); got.Err == nil || strings.Contains(got.Err.Message, got.Err.Hint) {

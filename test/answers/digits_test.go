@@ -73,6 +73,12 @@ func TestDigits(t *testing.T) {
 	if _, sum := ask(`SELECT sum(n) % 10 FROM (SELECT count(*) AS n FROM people) x`); strings.Contains(sum, "|") {
 		t.Error(sum)
 	}
+	const above = `SELECT city, sum(mean) OVER (ORDER BY city) AS f
+		FROM (SELECT city, avg(income)::float8 AS mean FROM people GROUP BY city) t ORDER BY city`
+	ask(above)
+	if _, row := ask(above); !regexp.MustCompile(`^(c\d\|\d+00\|?)+`).MatchString(row) {
+		t.Errorf("above an engine: %s, %s", row, told)
+	}
 	ask(`SET dp.digits = exact`)
 	if _, again := ask(sql); again != exact {
 		t.Errorf("exact again: %s, was %s", again, exact)

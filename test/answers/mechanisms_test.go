@@ -63,7 +63,7 @@ var mechanismRows = []mechanismRow{
 		[]string{"sum of whole numbers from -120 to 120 with discrete Laplace noise"}},
 	{"What a person adds in all", "SET dp.contribution = ladder", []string{
 		`SELECT sum(minutes) FROM visits`, `SELECT kind, count(*), sum(minutes) FROM visits GROUP BY kind`},
-		[]string{"sum of whole numbers from 0 to 1073741824 with discrete Laplace noise",
+		[]string{"in which each unit has a share of the two steps around its total; discrete Laplace noise",
 			"× its clamp, which is chosen"}},
 	{"Reports known up front", "", nil, nil},
 }

@@ -46,7 +46,7 @@ func clientsProxy(t *testing.T, postgres bool) (*kit.Program, []string) {
 	const analyst = "- {name: analyst, "
 	_, line, _ := strings.Cut(changed, analyst)
 	line, _, _ = strings.Cut(line, "\n")
-	assistant := "- {name: assistant, settings: {hints: message, error_columns: true}, " + line
+	assistant := "- {name: assistant, settings: {hints: message, error_columns: true, digits: significant}, " + line
 	changed = strings.Replace(changed, analyst, assistant+"\n  "+analyst, 1)
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
