@@ -84,7 +84,8 @@ func Changes(old, now *Policy) []Change {
 	}
 	serverChanges(&c, old, now)
 	slices.SortStableFunc(c, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(slices.Index(kindsInOrder, a.Kind), slices.Index(kindsInOrder, b.Kind)), strings.Compare(a.What, b.What))
+		order := cmp.Compare(slices.Index(kindsInOrder, a.Kind), slices.Index(kindsInOrder, b.Kind))
+		return cmp.Or(order, strings.Compare(a.What, b.What))
 	})
 	return c
 }

@@ -152,7 +152,7 @@ type settingsT struct {
 	Dialect      string  `yaml:"dialect" jsonschema:"enum=postgres,enum=mysql" jsonschema_description:"dp.dialect: the SQL that SELECTs are written in."`
 	Probes       string  `yaml:"probes" jsonschema:"enum=off,enum=empty,enum=made_up,default=off" jsonschema_description:"dp.probes: what a SELECT that looks at private rows is answered with. off: a refusal. empty: no rows. made_up: the made-up rows that she has paid for, where it is SELECT columns FROM table LIMIT n. For tools that look at a table's rows before anything else."`
 	Hints        string  `yaml:"hints" jsonschema:"enum=separate,enum=message,default=separate" jsonschema_description:"dp.hints: where an error's detail and hint are. separate: in their own fields alone. message: behind its message too, for clients that show nothing else, as most servers for assistants do."`
-	Digits       string  `yaml:"digits" jsonschema:"enum=exact,enum=significant,default=exact" jsonschema_description:"dp.digits: whether values have all digits, or those that their errors leave."`
+	Digits       string  `yaml:"digits" jsonschema:"enum=exact,enum=significant,default=exact" jsonschema_description:"dp.digits: all, or those that errors leave."`
 	Alarms       integer `yaml:"alarms" jsonschema_description:"dp.alarms: count(*) > n buys a run of such questions that ends at so many yes answers. 0: off."`
 	MaxError     decimal `yaml:"max_error" jsonschema_description:"dp.max_error: the most that a count or sum may be off at the confidence; the least cost for it is found."`
 	Contribution decimal `yaml:"contribution" jsonschema_description:"dp.contribution: policy, rows, ladder or a number."`

@@ -221,7 +221,9 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) (out, presence []*LeafPlan, _ 
 				if refusal != nil {
 					return nil, nil, refusal
 				}
-				same := func(lp *LeafPlan) bool { return lp.Requests[0].Measure("", "").Digest == count.Requests[0].Measure("", "").Digest }
+				same := func(lp *LeafPlan) bool {
+					return lp.Requests[0].Measure("", "").Digest == count.Requests[0].Measure("", "").Digest
+				}
 				if n := slices.IndexFunc(presence, same); n >= 0 {
 					count = presence[n]
 				} else {

@@ -48,8 +48,8 @@ func TestEndsOfRedraws(t *testing.T) {
 	}
 }
 
-// TestRedrawsFor: as many as leave one out at each end, two hundred where bounds are asked for, and none where that
-// takes too many.
+// TestRedrawsFor: as many as leave one out at each end, two hundred where bounds are asked for or rows are few, and none
+// where that takes too many.
 func TestRedrawsFor(t *testing.T) {
 	for share, want := range map[float64][2]int{
 		0.5: {3, 200}, 0.95: {39, 200}, 0.99: {199, 200}, 0.995: {399, 399}, 0.999: {1999, 1999}, 0.9999: {0, 0},
@@ -59,8 +59,12 @@ func TestRedrawsFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, asked := range []bool{false, true} {
-			if got := redrawsOf(&plans.Plan{Confidence: sure, ErrorColumns: asked}); got != want[i] {
+			few, many := []*plans.Leaf{{Rows: 10}}, []*plans.Leaf{{Rows: 2}, {Rows: 1000}}
+			if got := redrawsOf(&plans.Plan{Confidence: sure, ErrorColumns: asked, Leaves: many}); got != want[i] {
 				t.Errorf("%v, bounds asked for: %t: %d redraws, want %d", share, asked, got, want[i])
+			}
+			if got := redrawsOf(&plans.Plan{Confidence: sure, ErrorColumns: asked, Leaves: few}); got != want[1] {
+				t.Errorf("%v, of ten rows, bounds asked for: %t: %d redraws, want %d", share, asked, got, want[1])
 			}
 		}
 	}
