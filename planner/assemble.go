@@ -284,19 +284,14 @@ func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.
 // addChoices puts what is asked by itself, choices and comparisons, into the leaves that show it.
 func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.Path, notes *semantics.Notes) {
 	least := int64(0)
-	for i := range paths {
-		s, w := list[i].Requests[0].Query, paths[i][0]
+	for i, own := range list {
+		s, w := own.Requests[0].Query, paths[i][0]
 		switch asked := s.Asked.(type) {
 		case *linear.ThresholdColumn:
 			p.addThreshold(asked, w)
 		case *linear.Chosen:
-			lp, leaf := leaves[asked.Leaf], p.Leaves[asked.Leaf]
-			among := p.countedAmong(lp, leaf, asked)
-			if at := slices.Index(list, list[i].Among); at >= 0 && at < len(paths) {
-				among = p.present(lp.Frames[asked.Set], lp.Sets[asked.Set], list[at].Requests[0], paths[at][0])
-			}
-			least = max(least, p.addChoice(lp, leaf, s, w, among))
-		case linear.Counted: // is in a leaf plan of its own question, or is what another is among
+			least = max(least, p.addChoice(leaves[asked.Leaf], s, w))
+		case linear.Counted: // is in a leaf plan of its own question
 		}
 	}
 	if least > 0 {
@@ -306,14 +301,13 @@ func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.
 }
 
 // addChoice fills the columns of a choice: each is one run a grouping set. It returns the largest number of rows of
-// which they are NULL: what is chosen among no rows is any value.
-func (p assembly) addChoice(
-	lp *choose.LeafPlan, leaf *plans.Leaf, s *linear.Query, w *choose.Path, among *plans.Run,
-) (least int64) {
+// which they are NULL.
+func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path) (least int64) {
 	asked, measure := s.Chosen(), -1
 	if w != nil {
 		measure = p.measure(w.Measure)
 	}
+	leaf := p.Leaves[asked.Leaf]
 	for n, c := range lp.Counters {
 		if c.Choice != nil && c.Choice.Set == asked.Of {
 			selected := choose.ChosenColumn(s, lp, c.Choice, w, p.Confidence)
@@ -321,9 +315,7 @@ func (p assembly) addChoice(
 			if run.Measure, run.Selected = measure, selected; w != nil && w.Reading != nil {
 				run.Counter = w.Reading.Counters[0]
 			}
-			if among != nil && selected.Spans == nil {
-				selected.Among, selected.Least = among, p.RunError(among).HalfWidth
-			}
+			p.choosesAmong(lp, leaf, asked, selected)
 			least = max(least, selected.Least)
 			leaf.Counts[n].Type, leaf.Counts[n].Typmod = c.Choice.Typ, c.Choice.Typmod
 		}
@@ -331,28 +323,19 @@ func (p assembly) addChoice(
 	return least
 }
 
-// countedAmong is the run of a count that is asked for too, of the rows that a choice is among; nil where none is.
-func (p assembly) countedAmong(lp *choose.LeafPlan, leaf *plans.Leaf, asked *linear.Chosen) *plans.Run {
-	n := lp.CountedAmong(lp.Question.Choices[asked.Of])
-	if n < 0 {
-		return nil
+// choosesAmong has a choice be NULL where a count that is asked for too, of the rows that it is among, is within its
+// own error: what is chosen among no rows is any value.
+func (p assembly) choosesAmong(
+	lp *choose.LeafPlan, leaf *plans.Leaf, asked *linear.Chosen, selected *plans.SelectedValue,
+) {
+	where := lp.Question.Choices[asked.Of].Where
+	for n := range lp.Counters {
+		c, run := &lp.Counters[n], &leaf.Counts[n].Runs[asked.Set]
+		if selected.Spans == nil && c.CountsRows() && run.Measure >= 0 && run.Ladder == nil && choose.HoldsOf(c.Where, where) {
+			selected.Among, selected.Least = run, p.RunError(run).HalfWidth
+			return
+		}
 	}
-	if run := &leaf.Counts[n].Runs[asked.Set]; run.Measure >= 0 && run.Ladder == nil {
-		return run
-	}
-	return nil
-}
-
-// present is the run of a count of rows that is asked for only to say which groups have any.
-func (p assembly) present(frame *linear.Query, keys linear.Set, a *choose.Request, w *choose.Path) *plans.Run {
-	if w == nil {
-		return nil
-	}
-	order := frame.ShownRows()
-	run := plans.Run{Measure: -1, Spans: make([][]mechanisms.Span, len(order))}
-	counts := &plans.Leaf{Counts: []plans.CountColumn{{Runs: []plans.Run{run}}}}
-	p.fill(counts, a, w, frame, keys, order)
-	return &counts.Counts[0].Runs[0]
 }
 
 // first makes a fresh measure the first level of a ladder, where it can be one: of her own, counted, under the pure

@@ -292,8 +292,8 @@ func (ch *Optimizer) Alternatives(leaves []*LeafPlan, paths [][]*Path) (list []p
 			wanted[n.Measure("", "").Digest] = n
 		}
 	}
-	for i := range paths {
-		for j, a := range leaves[i].Requests {
+	for i, lp := range leaves {
+		for j, a := range lp.Requests {
 			if taken := paths[i][j]; taken != nil {
 				q := quiet.goalOf(a.Query, taken.shareOr(ch))
 				q.need = wanted[a.Measure("", "").Digest]

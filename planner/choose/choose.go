@@ -52,43 +52,71 @@ type Optimizer struct {
 	Hints    semantics.Notes
 	Dates    semantics.Notes // of the stale releases that answer
 	renewals int             // of the last attempt: stale releases bought anew
+	byHeld   bool            // what is there only to say which groups have rows is read where it is held, and not bought
 }
 
-// Choose picks the paths of all leaf plans for at most the session's epsilon. Plans of presence are the last of them,
-// and get paths where something is chosen anew among the rows that they count.
+// Choose picks the paths of all leaf plans for at most the session's epsilon. Where none of them buys a presence, they
+// are picked again with the whole of it.
 func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	if ch.Context.Settings.MaxError > 0 {
 		return ch.accurate(leaves)
 	}
-	n := slices.IndexFunc(leaves, func(lp *LeafPlan) bool { return lp.presence })
-	if n < 0 {
-		n = len(leaves)
-	}
 	most := 0
-	for _, lp := range leaves[:n] {
-		if slices.ContainsFunc(lp.Requests, (*Request).Wanted) {
+	for _, lp := range leaves {
+		if !lp.presence && slices.ContainsFunc(lp.Requests, (*Request).Wanted) {
 			most++
 		}
 	}
-	most -= ch.rollUp(leaves[:n], most)
-	paths, refusal := ch.equalShares(leaves[:n], most)
-	anew := false
-	for i, list := range paths {
-		anew = anew || leaves[i].Among != nil && list[0] != nil && list[0].Reading == nil && !list[0].Measure.Held
-	}
-	if refusal != nil || !anew {
+	most -= ch.rollUp(leaves, most)
+	paths, refusal := ch.equalShares(leaves, most)
+	buys, buysPresence := buysSome(leaves, paths)
+	if !slices.ContainsFunc(leaves, func(lp *LeafPlan) bool { return lp.presence }) || buysPresence || refusal == nil && !buys {
 		return paths, refusal
 	}
 	hints, dates := ch.Hints, ch.Dates
-	if counted, refusal := ch.equalShares(leaves, most); refusal == nil {
-		return counted, nil
+	ch.byHeld = true
+	whole, refused := ch.equalShares(leaves, most)
+	ch.byHeld = false
+	keep := refused == nil
+	for i, lp := range leaves {
+		keep = keep && (refusal != nil || !lp.presence || !choosesAnew(leaves, whole, i))
+	}
+	if keep {
+		return whole, nil
 	}
 	ch.Hints, ch.Dates = hints, dates
-	return paths, nil
+	return paths, refusal
 }
 
-// equalShares picks the paths of some leaf plans: k of them for which something is bought get an equal share each, at the
-// most so many, and k is the smallest number for which that works out.
+// buysSome reports whether something is bought for some leaf plans, and a presence.
+func buysSome(leaves []*LeafPlan, paths [][]*Path) (some, presence bool) {
+	for i, list := range paths {
+		for _, w := range list {
+			if w != nil && !w.Measure.Held {
+				some, presence = true, presence || leaves[i].presence
+			}
+		}
+	}
+	return some, presence
+}
+
+// choosesAnew reports whether something is chosen anew among the rows of the i-th leaf plan.
+func choosesAnew(leaves []*LeafPlan, paths [][]*Path, i int) bool {
+	for at, list := range paths {
+		for j, w := range list {
+			if w == nil || w.Reading != nil || w.Measure.Held {
+				continue
+			}
+			if asked, is := leaves[at].Requests[j].Asked.(*linear.Chosen); is && asked.Leaf == i {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// equalShares picks the paths of all leaf plans: k of them for which something is bought, at the most so many, get an
+// equal share each, and k is the smallest number for which that works out.
 func (ch *Optimizer) equalShares(leaves []*LeafPlan, most int) ([][]*Path, *refuse.Refusal) {
 	// What was bought for this statement before is found at the share that it was bought for.
 	before, bought, refusal := ch.attempt(leaves, max(most, 1), nil)
@@ -116,24 +144,36 @@ func (ch *Optimizer) equalShares(leaves []*LeafPlan, most int) ([][]*Path, *refu
 	}
 }
 
-// presencePart is the part of a statement's cost that whether groups have rows takes, where it shows medians and the
-// like of them: the half-width of a count for it is about the rank error of a median, among 50 values, for the rest,
-// which is an eighth more than it would be for all.
+// presencePart is the part of a statement's cost that presences take, which say which groups have rows where medians and
+// the like of them are shown and no count is: the half-width of a count for it is about the rank error of a median among
+// 50 values for the rest, which is an eighth more than it would be for all.
 const presencePart = WholeShare / 8
 
 // attempt picks the paths when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests
-// has a part, and those of presence together presencePart. What was read of what is held in an attempt before is read
-// again.
+// has a part, and presences together presencePart. A presence is bought only where something is chosen anew among its
+// rows. What was read of what is held in an attempt before is read again.
 func (ch *Optimizer) attempt(leaves []*LeafPlan, k int, before [][]*Path) (paths [][]*Path, bought int, refusal *refuse.Refusal) {
 	share, presence := ch.Share(k), privacy.Cost{}
-	if n := slices.IndexFunc(leaves, func(lp *LeafPlan) bool { return lp.presence }); n >= 0 {
-		share, presence = PartOfCost(share, WholeShare-presencePart), PartOfCost(ch.Share(len(leaves)-n), presencePart)
+	var order, last []int
+	for i, lp := range leaves {
+		if lp.presence {
+			last = append(last, i)
+		} else {
+			order = append(order, i)
+		}
+	}
+	if len(last) > 0 && !ch.byHeld {
+		share = PartOfCost(share, WholeShare-presencePart)
+	}
+	if len(last) > 0 {
+		presence = PartOfCost(ch.Share(len(last)), presencePart)
 	}
 	ch.Hints, ch.Dates, ch.renewals = nil, nil, 0
 	paths = make([][]*Path, len(leaves))
 	buying := map[plans.Digest]*plans.Measure{}
 	var rollups []int
-	for i, lp := range leaves {
+	for _, i := range append(order, last...) {
+		lp := leaves[i]
 		paths[i] = make([]*Path, len(lp.Requests))
 		parts, buys := (&LeafPlanner{Optimizer: ch}).shares(lp.Requests), false
 		for j, a := range lp.Requests {
@@ -142,7 +182,9 @@ func (ch *Optimizer) attempt(leaves []*LeafPlan, k int, before [][]*Path) (paths
 			}
 			own := PartOfCost(share, parts[j])
 			if lp.presence {
-				own = presence
+				if own = PartOfCost(presence, parts[j]); own.IsZero() {
+					continue
+				}
 			}
 			if own.IsZero() {
 				return nil, 0, epsilonSmall.At(-1, ch.Context.Settings.Epsilon.String(), k*len(lp.Requests))
@@ -154,6 +196,9 @@ func (ch *Optimizer) attempt(leaves []*LeafPlan, k int, before [][]*Path) (paths
 			w, refusal := ch.one(a.Query, own)
 			if refusal != nil {
 				return nil, 0, refusal
+			}
+			if lp.presence && !w.Measure.Held && (ch.byHeld || !choosesAnew(leaves, paths, i)) {
+				continue
 			}
 			w = ch.beside(a.Query, w, paths)
 			if w.share = own; lp.base != nil && !w.Measure.Held {

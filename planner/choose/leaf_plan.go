@@ -24,8 +24,7 @@ type LeafPlan struct {
 	base     *LeafPlan     // whose cells answer it: see rollUp
 	Turned   linear.Turned // nil: not. Its answer is turned over
 	At       [][]int       // by candidate: its counters
-	Among    *LeafPlan     // counts the rows of each group among which it chooses; nil means that nothing need
-	presence bool          // it is the Among of another
+	presence bool          // it counts rows only to say which groups have any
 }
 
 // Request is a question in cells of its own, and what it fills of a leaf plan. Its keys are some of the leaf plan's,
@@ -309,23 +308,26 @@ func (v *LeafPlanner) LeafPlans() (leaves, chosen []*LeafPlan, refusal *refuse.R
 	}
 	leaves = make([]*LeafPlan, len(v.Binder.Questions))
 	for i, q := range v.Binder.Questions {
-		if leaves[i], refusal = v.leafPlan(q); refusal != nil {
+		presence := countPresence(q)
+		planner := *v
+		planner.byRows = planner.byRows || presence // as choices are
+		if leaves[i], refusal = planner.leafPlan(q); refusal != nil {
 			return nil, nil, refusal
 		}
+		leaves[i].presence = presence
 		v.noteKeys(q)
 		for _, a := range leaves[i].Requests {
 			a.Asked = linear.Counted{First: leaves[i].topOf(a), TopK: a.Counted().TopK}
 		}
 	}
-	chosen, presence, refusal := v.choices(leaves)
-	if refusal != nil {
+	if chosen, refusal = v.choices(leaves); refusal != nil {
 		return nil, nil, refusal
 	}
 	thresholds, refusal := v.thresholds(leaves)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	chosen = slices.Concat(chosen, thresholds, presence)
+	chosen = append(chosen, thresholds...)
 	for _, lp := range slices.Concat(leaves, chosen) {
 		for _, a := range lp.Requests {
 			if refusal := a.Bounded(); refusal != nil {

@@ -203,7 +203,7 @@ func (ch *Optimizer) rollUp(leaves []*LeafPlan, measured int) (rollups int) {
 
 // isPlain tells a leaf plan of counts of rows that one request answers.
 func (lp *LeafPlan) isPlain() bool {
-	return len(lp.Requests) == 1 && lp.Requests[0].Wanted() && lp.Requests[0].Summed() == nil && lp.Requests[0].PerGroup == 0 && lp.Requests[0].Marginals == nil && !lp.Requests[0].Compares()
+	return !lp.presence && len(lp.Requests) == 1 && lp.Requests[0].Wanted() && lp.Requests[0].Summed() == nil && lp.Requests[0].PerGroup == 0 && lp.Requests[0].Marginals == nil && !lp.Requests[0].Compares()
 }
 
 // values is the number of counts that a leaf plan shows.

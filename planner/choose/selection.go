@@ -189,10 +189,9 @@ func (ch *Weigher) prefixVariance(s *linear.Query, spec mechanisms.Spec, r *reus
 }
 
 // choices makes a leaf plan for each choice of each grouping set: what is asked are the argument's cells in each group.
-// What is chosen among no rows is any value, so the rows of groups are counted where no counter of the statement does.
-func (v *LeafPlanner) choices(leaves []*LeafPlan) (out, presence []*LeafPlan, _ *refuse.Refusal) {
+func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal) {
+	var out []*LeafPlan
 	for i, lp := range leaves {
-		found := slices.ContainsFunc(lp.Keys, func(e *semantics.Expr) bool { return semantics.Closed(lp.Table, e) != nil })
 		for at, keys := range lp.Sets {
 			for n, from := range lp.Question.Choices {
 				own := lp.On(keys, nil, nil)
@@ -204,7 +203,7 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) (out, presence []*LeafPlan, _ 
 					refusal = refusal.Hinting("Order by coarser values: floor(x / 100) for numbers, date_trunc('hour', t) for times.")
 				}
 				if refusal != nil {
-					return nil, nil, refusal
+					return nil, refusal
 				}
 				s.Asked = &linear.Chosen{Leaf: i, Set: at, Of: n, Kind: from.Kind, Shares: ascending(from.Shares)}
 				a := &Request{Query: s, set: keys, Projections: []Projection{{0, 0, -1}}}
@@ -212,50 +211,30 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) (out, presence []*LeafPlan, _ 
 					s.Group()
 				}
 				s.NoteBounds(v.Notes)
-				chooses := &LeafPlan{Question: own, Requests: []*Request{a}}
-				out = append(out, chooses)
-				if found || len(keys) == 0 || lp.CountedAmong(from) >= 0 {
-					continue
-				}
-				count, refusal := v.present(lp.Question, keys, from)
-				if refusal != nil {
-					return nil, nil, refusal
-				}
-				same := func(lp *LeafPlan) bool {
-					return lp.Requests[0].Measure("", "").Digest == count.Requests[0].Measure("", "").Digest
-				}
-				if n := slices.IndexFunc(presence, same); n >= 0 {
-					count = presence[n]
-				} else {
-					presence = append(presence, count)
-				}
-				chooses.Among = count
+				out = append(out, &LeafPlan{Question: own, Requests: []*Request{a}})
 			}
 		}
 	}
-	return out, presence, nil
+	return out, nil
 }
 
-// present counts the rows of each group of some keys among which a choice is made.
-func (v *LeafPlanner) present(q *linear.Question, keys linear.Set, among *linear.ChoiceSet) (*LeafPlan, *refuse.Refusal) {
-	count := *q
-	count.Where, count.Counters = append(slices.Clone(q.Where), among.Where...), nil
-	count.CounterFor(nil)
-	a, refusal := v.plain(&count, keys, []int{0})
-	if refusal != nil {
-		return nil, refusal
+// countPresence counts the rows of groups among which something is chosen, where no counter does: what is chosen among
+// no rows is any value. It reports whether nothing else is counted. Groups of found keys have rows.
+func countPresence(q *linear.Question) bool {
+	if len(q.Keys) == 0 || q.Turned != nil || slices.ContainsFunc(q.Keys, func(e *semantics.Expr) bool { return semantics.Closed(q.Table, e) != nil }) {
+		return false
 	}
-	a.Asked = linear.Counted{}
-	return &LeafPlan{Question: &count, Requests: []*Request{a}, presence: true}, nil
+	before := len(q.Counters)
+	for _, set := range q.Choices {
+		if !slices.ContainsFunc(q.Counters, func(c linear.Counter) bool { return c.CountsRows() && HoldsOf(c.Where, set.Where) }) {
+			q.CounterFor(set.Where)
+		}
+	}
+	return len(q.Counters) > before && !slices.ContainsFunc(q.Counters[:before], func(c linear.Counter) bool { return c.Choice == nil })
 }
 
-// CountedAmong returns the counter of rows that has all rows among which a choice is made, −1 where none has.
-func (lp *LeafPlan) CountedAmong(of *linear.ChoiceSet) int {
-	return slices.IndexFunc(lp.Counters, func(c linear.Counter) bool { return c.CountsRows() && holdsOf(c.Where, of.Where) })
-}
-
-// holdsOf reports whether each condition of a counter is one of a choice, whose rows are among the counter's then.
-func holdsOf(counter, choice []*semantics.Expr) bool {
+// HoldsOf reports whether each condition of a counter is one of a choice, whose rows are among the counter's then.
+func HoldsOf(counter, choice []*semantics.Expr) bool {
 	return !slices.ContainsFunc(counter, func(c *semantics.Expr) bool {
 		return !slices.ContainsFunc(choice, func(e *semantics.Expr) bool { return e.Canon == c.Canon })
 	})

@@ -18,7 +18,7 @@ func hasChoices(plan *plans.Plan) bool {
 }
 
 // picked reads a value of a column that is chosen; NULL where there is no candidate, or there seem to be no rows.
-func picked(c *plans.CountColumn, row int, readings []reading) policy.Value {
+func picked(c *plans.CountColumn, row int, readings []reading, answers runAnswers) policy.Value {
 	for i := range c.Runs {
 		run := &c.Runs[i]
 		if row >= len(run.Spans) {
@@ -30,7 +30,7 @@ func picked(c *plans.CountColumn, row int, readings []reading) policy.Value {
 			at := slices.Index(readings[run.Measure].noisy.Value().Observations, int64(p.At[row]))
 			return int64((p.Top - at) % (p.Top + 1)) // of −1, which is not chosen: 0
 		}
-		if p == nil || run.Measure < 0 || p.At[row] < 0 || amongNone(p, row, readings) {
+		if p == nil || run.Measure < 0 || p.At[row] < 0 || amongNone(p, row, readings, answers) {
 			return nil
 		}
 		if p.Spans != nil {
@@ -46,10 +46,13 @@ func picked(c *plans.CountColumn, row int, readings []reading) policy.Value {
 }
 
 // amongNone reports whether the rows that a value is chosen among do not show in the count of them that is there too.
-func amongNone(p *plans.SelectedValue, row int, readings []reading) bool {
+func amongNone(p *plans.SelectedValue, row int, readings []reading, answers runAnswers) bool {
 	run := p.Among
 	if run == nil || row >= len(run.Spans) {
 		return false
+	}
+	if answers[run] != nil {
+		return answers[run][row].Value <= p.Least
 	}
 	if run.Mix != nil {
 		return mixedValue(run.Mix[row], readings) <= p.Least

@@ -112,7 +112,7 @@ func leafTable(ctx context.Context, plan *plans.Plan, leaf *plans.Leaf, readings
 			}
 			return answers[run][0].Value != 0
 		case c.Type != 0 || run != nil && run.Selected != nil:
-			return picked(c, row, readings)
+			return picked(c, row, readings, answers)
 		case run == nil:
 			return int64(0)
 		case run.Off != nil:
