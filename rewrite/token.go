@@ -97,6 +97,20 @@ func (w *composed) text(s, kind string) string {
 	return dialect.Fill(w.dialect.Typed, written, w.dialect.Type(kind))
 }
 
+// argument writes a list of a type as an argument; equal ones are one.
+func (w *composed) argument(list, kind string) string {
+	written, ok := w.seen[kind+list]
+	if !ok {
+		if strings.ContainsRune(list, 0) || !utf8.ValidString(list) {
+			w.fail("a text constant that is not valid UTF-8 without NUL")
+		}
+		w.args = append(w.args, list)
+		written = dialect.Fill(w.dialect.Texts, strconv.Itoa(len(w.args)), w.dialect.Type(kind))
+		w.seen[kind+list] = written
+	}
+	return written
+}
+
 // constant writes a value of an ordered column's type.
 func (w cells) constant(c *policy.Column, v policy.Value) string {
 	switch v := v.(type) {

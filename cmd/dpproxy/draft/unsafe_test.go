@@ -91,6 +91,7 @@ func TestWhatPeopleMakeIsNoList(t *testing.T) {
 		"coupons":       {columns: "id integer, code text, title text"},
 		"promo_codes":   {columns: "id integer, code text"},
 		"surgeons":      {columns: "id integer, name text"},
+		"patient_kinds": {columns: "id integer, name text", shown: "id name"},
 		"reasons":       {columns: "id integer, reason character varying(40)", shown: "id reason"},
 		"stop_reasons":  {columns: "id integer, reason text"},
 	} {

@@ -156,7 +156,7 @@ const (
 		assessment interview examination measurement screening genotype genome sample specimen result stay encounter
 		trip ride delivery donation vote post topic score reading observation application consent note remark memo
 		narrative feedback thread conversation chat discussion file upload attachment document letter coupon voucher
-		invite invitation incident accident arrest conviction symptom task todo bug refund dispute
+		invite invitation incident accident arrest conviction task todo bug refund dispute
 		transfer withdrawal deposit notification alert reminder recording resume`
 	owned = `
 		profile family home dwelling apartment contract subscription mandate case vehicle car device record wallet
