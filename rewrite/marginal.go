@@ -323,20 +323,16 @@ func (w *columns) foundValues(c *policy.Column) string {
 func (w *columns) list(c *policy.Column) string {
 	values := c.Domain.Values
 	switch {
-	case c.Type.Integer() && c.Open == nil:
+	case c.Open != nil:
+	case c.Type.Integer():
 		for _, v := range values {
 			w.digits(strings.TrimPrefix(v, "-"))
 		}
 		return dialect.Fill(w.dialect.Numbers, strings.Join(values, ","))
-	case c.List != nil && w.dialect.Texts != "":
-		kind, quoted := "text", make([]string, len(values))
-		if c.Type == policy.UUID {
-			kind = "uuid"
-		}
-		for i, v := range values {
-			quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
-		}
-		return w.argument("{"+strings.Join(quoted, ",")+"}", kind)
+	case c.Type == policy.UUID:
+		return w.texts(values, "uuid")
+	default:
+		return w.texts(values, "text")
 	}
 	return dialect.Fill(w.dialect.List, strings.Join(w.values(c, values), ", "))
 }

@@ -97,18 +97,25 @@ func (w *composed) text(s, kind string) string {
 	return dialect.Fill(w.dialect.Typed, written, w.dialect.Type(kind))
 }
 
-// argument writes a list of a type as an argument; equal ones are one.
-func (w *composed) argument(list, kind string) string {
-	written, ok := w.seen[kind+list]
-	if !ok {
-		if strings.ContainsRune(list, 0) || !utf8.ValidString(list) {
+// texts writes a list of a type, as one argument where texts travel so. It is of its own: an argument has one type.
+func (w *composed) texts(list []string, kind string) string {
+	travel := strings.Contains(w.dialect.Texts, "%1")
+	items := make([]string, len(list))
+	for i, v := range list {
+		switch {
+		case !travel:
+			items[i] = w.text(v, kind)
+		case strings.ContainsRune(v, 0), !utf8.ValidString(v):
 			w.fail("a text constant that is not valid UTF-8 without NUL")
+		default:
+			items[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
 		}
-		w.args = append(w.args, list)
-		written = dialect.Fill(w.dialect.Texts, strconv.Itoa(len(w.args)), w.dialect.Type(kind))
-		w.seen[kind+list] = written
 	}
-	return written
+	if !travel {
+		return dialect.Fill(w.dialect.Texts, "", "", strings.Join(items, ", "))
+	}
+	w.args = append(w.args, "{"+strings.Join(items, ",")+"}")
+	return dialect.Fill(w.dialect.Texts, strconv.Itoa(len(w.args)), w.dialect.Type(kind))
 }
 
 // constant writes a value of an ordered column's type.

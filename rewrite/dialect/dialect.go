@@ -97,7 +97,7 @@ type Words struct {
 	Comma        string // between whole numbers in a list
 	Integers     string // the list of whole numbers %1, of 4 bytes
 	Numbers      string // the same of 8 bytes: one constant, where there may be thousands
-	Texts        string // the list of type %2 that the argument of a number %1 writes, {"a","b"}; empty means List
+	Texts        string // the list of type %2 that the argument of a number %1 writes, {"a","b"}, or of values %3
 	List         string // the list of values %1
 	OneOfNumbers string // whether %1 is among whole numbers %2
 	OneOfMany    string // the same of many of them from 0 on; the 1s of the bits %3 are at their places, and at the last place, %4, is a 0

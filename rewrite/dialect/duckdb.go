@@ -71,6 +71,7 @@ var duckdb = Words{
 	OneOfNumbers: "%1 IN (%2)",
 	OneOfMany:    "get_bit(CAST('%3' AS BIT), GREATEST(LEAST(%1, %4), 0)) = 1", // IN compares with one after the other; NULL is at the last place
 	Numbers:      "CAST('[%1]' AS BIGINT[])",
+	Texts:        "[%3]",
 	List:         "[%1]",
 	Numbered:     "(SELECT unnest(%1) AS v, unnest(range(1, %3)) AS i) AS %2",
 	Parallel:     "(SELECT %2) AS %1",
