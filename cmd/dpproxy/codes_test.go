@@ -111,7 +111,8 @@ func TestLongListsOfCodes(t *testing.T) {
 		`INSERT INTO icd VALUES ('a,b'), ('"'), ('{}'), ('\'), ('NULL'), (''), ('it''s "\x"')`,
 		`CREATE TABLE person (person_id int PRIMARY KEY, sex text, item_id int, code text)`,
 		`INSERT INTO person SELECT i, 'f', CASE WHEN i % 2 = 0 THEN -63 ELSE 7 END,
-			(ARRAY['a,b', '"', '{}', '\', 'NULL', '', 'it''s "\x"', 'K7', 'none'])[1 + i % 9] FROM generate_series(1, 1800) AS i`,
+			(ARRAY['a,b', '"', '{}', '\', 'NULL', '', 'it''s "\x"', 'K7', 'none'])[1 + i % 9]
+			FROM generate_series(1, 1800) AS i`,
 		`GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	text := `version: 1
@@ -147,17 +148,20 @@ datasets:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sql, want := range map[string]string{
-		"SELECT sex, count(*) FROM person GROUP BY 1 ORDER BY 1 LIMIT 1":                                                       "f 1800",
-		"SELECT item_id, count(*) FROM person WHERE item_id IN (-63, 7, 14) GROUP BY 1 ORDER BY 1":                             "-63 900;7 900;14 0",
-		"SELECT i.item, count(*) FROM person p JOIN item i ON i.item_id = p.item_id WHERE p.item_id = 7 GROUP BY 1":            "item 11 900",
-		"SELECT count(*) FROM person WHERE code IN ('a,b', '{}', 'NULL', '')":                                                  "800",
-		"SELECT code, count(*) FROM person WHERE code IN ('\"', '\\', 'it''s \"\\x\"', 'K7') GROUP BY 1 ORDER BY 2, 1 LIMIT 1": "\" 200",
-		"SELECT count(*) FROM person WHERE code = '\\' AND item_id = 7":                                                        "100",
-		"SELECT count(*) FROM person WHERE code = 'other'":                                                                     "200",
+	for _, c := range [][2]string{
+		{"SELECT sex, count(*) FROM person GROUP BY 1 ORDER BY 1 LIMIT 1", "f 1800"},
+		{"SELECT item_id, count(*) FROM person WHERE item_id IN " +
+			"(-63, 7, 14) GROUP BY 1 ORDER BY 1", "-63 900;7 900;14 0"},
+		{"SELECT i.item, count(*) FROM person p JOIN item i ON " +
+			"i.item_id = p.item_id WHERE p.item_id = 7 GROUP BY 1", "item 11 900"},
+		{"SELECT count(*) FROM person WHERE code IN ('a,b', '{}', 'NULL', '')", "800"},
+		{"SELECT code, count(*) FROM person WHERE code IN ('\"', '\\', 'it''s " +
+			"\"\\x\"', 'K7') GROUP BY 1 ORDER BY 2, 1 LIMIT 1", "\" 200"},
+		{"SELECT count(*) FROM person WHERE code = '\\' AND item_id = 7", "100"},
+		{"SELECT count(*) FROM person WHERE code = 'other'", "200"},
 	} {
-		if got := rowsOf(w.Ask(sql)); got != want {
-			t.Errorf("%s: %s, want %s", sql, got, want)
+		if got := rowsOf(w.Ask(c[0])); got != c[1] {
+			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}
 }

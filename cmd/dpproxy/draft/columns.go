@@ -198,7 +198,8 @@ var usual = map[string]ends{
 	"age": {"0", "119"}, "year": {"1900", "2100"}, "month": {"1", "12"}, "quarter": {"1", "4"}, "week": {"1", "53"},
 	"weekday": {"0", "7"},
 	"percent": {"0", "100"}, "percentage": {"0", "100"}, "pct": {"0", "100"},
-	"rating": {"0", "10"}, "semester": {"1", "20"}, "star": {"0", "10"}, "priority": {"0", "10"}, "severity": {"0", "10"},
+	"rating": {"0", "10"}, "semester": {"1", "20"}, "star": {"0", "10"},
+	"priority": {"0", "10"}, "severity": {"0", "10"},
 }
 
 // born are those of parts of a birthday.

@@ -43,7 +43,8 @@ func kindOf(c *Column) kind {
 		if last(list) == "name" {
 			of = of[len(of)-1:]
 		}
-		if k := kindOfWords(c, slices.Concat(of, list)); k == secret || k == identity || k == naming && !idWords[last(list)] {
+		k := kindOfWords(c, slices.Concat(of, list))
+		if k == secret || k == identity || k == naming && !idWords[last(list)] {
 			return k
 		}
 	}

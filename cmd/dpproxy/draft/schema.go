@@ -63,7 +63,9 @@ func (t *Table) without() {
 	if slices.ContainsFunc(t.Primary, gone(t)) {
 		t.Primary = nil
 	}
-	t.Unique = slices.DeleteFunc(slices.Clone(t.Unique), func(u []string) bool { return slices.ContainsFunc(u, gone(t)) })
+	t.Unique = slices.DeleteFunc(slices.Clone(t.Unique), func(u []string) bool {
+		return slices.ContainsFunc(u, gone(t))
+	})
 	t.Foreign = slices.DeleteFunc(slices.Clone(t.Foreign), func(f Foreign) bool {
 		lost := slices.ContainsFunc(f.Columns, gone(t)) || slices.ContainsFunc(f.Keys, gone(f.To))
 		if lost {

@@ -82,8 +82,8 @@ func choose(s *Schema, list []Candidate, named string) (Candidate, error) {
 // many tables lead there, it has as many columns that only people have, and workers do not name its rows, as they do
 // their addresses.
 func served(s *Schema, likeliest, other Candidate) bool {
-	worker := workingWords.names(likeliest.Table.Name)
-	return worker && other.score >= 300 && 2*other.led >= likeliest.led && s.distances(other.Table)[likeliest.Table.at] < 0
+	worker, near := workingWords.names(likeliest.Table.Name), 2*other.led >= likeliest.led
+	return worker && near && other.score >= 300 && s.distances(other.Table)[likeliest.Table.at] < 0
 }
 
 func byName(s *Schema, named string) (Candidate, error) {

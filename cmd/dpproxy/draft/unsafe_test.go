@@ -72,8 +72,8 @@ func TestWhatNoDraftShows(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleMakeIsNoList: rows that private ones name, and that have a name or a code, are no list where members are
-// people, where people write them, where a code lets its owner in, where the name is a person's or a state is a row's, and
+// TestWhatPeopleMakeIsNoList: rows that private ones name, and that have a name or a code, are no list where people are
+// their members or write them, where a code lets its owner in, where the name is a person's or a state is a row's, and
 // where an index says that no two rows name the same.
 func TestWhatPeopleMakeIsNoList(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -96,7 +96,8 @@ func TestWhatPeopleMakeIsNoList(t *testing.T) {
 		"stop_reasons":  {columns: "id integer, reason text"},
 	} {
 		unit, to := people("customers"), keyed(name, typed(c.columns), nil)
-		from := keyed(cmp.Or(c.member, "orders"), columnsOf("id", "customer", "of"), map[string]*Table{"customer": unit, "of": to})
+		leads := map[string]*Table{"customer": unit, "of": to}
+		from := keyed(cmp.Or(c.member, "orders"), columnsOf("id", "customer", "of"), leads)
 		from.column("of").Unshared = c.alone
 		made, err := Write(&Schema{Tables: []*Table{unit, to, from}},
 			Options{Dataset: "d", URL: "postgres://u@127.0.0.1/d", Unit: "customers.id"})
@@ -130,7 +131,8 @@ func TestBareNamesAreTheirTables(t *testing.T) {
 	} {
 		name, column, _ := strings.Cut(at, ".")
 		unit := people("customers")
-		kept := keyed(name, append(columnsOf("id", "customer"), typed(column+", shown boolean")...), map[string]*Table{"customer": unit})
+		columns := append(columnsOf("id", "customer"), typed(column+", shown boolean")...)
+		kept := keyed(name, columns, map[string]*Table{"customer": unit})
 		lines := lined(t, "customers.id", unit, kept)
 		column, _, _ = strings.Cut(column, " ")
 		has(t, lines, "- {name: shown")
@@ -146,7 +148,8 @@ func TestBareNamesAreTheirTables(t *testing.T) {
 func TestColumnsThatMayNotBeRead(t *testing.T) {
 	unit := people("customers")
 	kinds := keyed("kinds", typed("id integer, name text"), nil)
-	orders := keyed("orders", columnsOf("id", "customer", "kind", "code"), map[string]*Table{"customer": unit, "kind": kinds})
+	leads := map[string]*Table{"customer": unit, "kind": kinds}
+	orders := keyed("orders", columnsOf("id", "customer", "kind", "code"), leads)
 	orders.Primary, orders.Unique = []string{"nr"}, [][]string{{"nr"}, {"code", "nr"}}
 	kinds.Columns = kinds.Columns[1:]
 	lines := lined(t, "customers.id", unit, kinds, orders)

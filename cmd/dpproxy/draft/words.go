@@ -164,8 +164,9 @@ const (
 	upkeeps = `
 		update updated created create modified modify inserted changed change load loaded deleted archived added
 		edited touched refreshed synced rowversion revision`
-	births = "birth born dob birthday birthdate"
-	totals = `
+	members = "member membership participant attendee invitee"
+	births  = "birth born dob birthday birthdate"
+	totals  = `
 		count counter total sum avg average mean balance sold sale ytd qty quantity stock popularity usage uses used
 		use view hit like vote follower download subscriber_count revenue turnover earning spent last latest recent
 		running cumulative far remaining outstanding score rank ranking backlog`
@@ -178,7 +179,8 @@ const (
 	statuses = `
 		status stage phase level grade severity priority role flag outcome disposition frequency shift ward careunit
 		service specialty speciality reason marital insurance interpretation purpose product plan package drug
-		medication antibiotic organism fluid specimen state icd cpt drg hcpcs ndc loinc snomed atc naics admission discharge`
+		medication antibiotic organism fluid specimen state icd cpt drg hcpcs ndc loinc snomed atc naics admission
+		discharge`
 	intimate = `
 		gender sex race ethnicity religion nationality citizenship education occupation profession employment income
 		blood handedness orientation caste residence`
@@ -234,10 +236,11 @@ var (
 	listedWords = vocabularyOf(`
 		last latest recent next valid sell discontinued effective expiry expire launch release publish available`)  // moments that a list may have
 	coordinateWords = vocabularyOf("latitude longitude lat lon lng")
-	memberWords     = vocabularyOf("member membership participant attendee invitee")
+	memberWords     = vocabularyOf(members)
 	bareWords       = vocabularyOf("code value number key text string name")
 	stockWords      = vocabularyOf("inventory store shop branch warehouse")
 
-	known = vocabularyOf(protected, working, further, "member membership participant attendee invitee", secrets, identities, documents, wares, ids, freely, events, owned,
-		upkeeps, births, totals, things, statuses, intimate, labels, generic, glue, common, "inventory branch warehouse")
+	known = vocabularyOf(protected, working, further, secrets, identities, documents, wares, ids, freely, events, owned,
+		members, upkeeps, births, totals, things, statuses, intimate, labels, generic, glue, common,
+		"inventory branch warehouse")
 )
