@@ -296,7 +296,7 @@ const fewValues = 16
 
 // lookedUp reports whether the cells of a column are found by a join with its values.
 func lookedUp(c *policy.Column) bool {
-	return len(c.Domain.Values) > fewValues && (c.Open != nil || c.Type.Integer())
+	return len(c.Domain.Values) > fewValues && (c.Open != nil || c.Type.Integer() || c.List != nil)
 }
 
 // looksUp reports whether rows of the writer's table are joined with the values of a column: of a snapshot, which holds
@@ -313,9 +313,28 @@ func (w *columns) found(c *policy.Column) string {
 // foundValues are the values of a column, v, each with its place, i, joined to the rows that have them. No value is
 // there twice, so each row stays one row.
 func (w *columns) foundValues(c *policy.Column) string {
-	values := w.values(c, c.Domain.Values)
-	rows := dialect.Fill(w.dialect.Numbered, strings.Join(values, ", "), w.found(c), strconv.Itoa(len(values)+1))
+	rows := dialect.Fill(w.dialect.Numbered, w.list(c), w.found(c), strconv.Itoa(len(c.Domain.Values)+1))
 	return rows + " ON " + w.operate(w.raw(c), "=", w.found(c)+".v")
+}
+
+// list is a column's values. Thousands of numbers, or of the keys of a public table, are one constant or argument:
+//
+//	'{8507,8532,…}'::pg_catalog.int8[], $1::pg_catalog.text[]
+func (w *columns) list(c *policy.Column) string {
+	values := c.Domain.Values
+	switch {
+	case c.Open != nil:
+	case c.Type.Integer():
+		for _, v := range values {
+			w.digits(strings.TrimPrefix(v, "-"))
+		}
+		return dialect.Fill(w.dialect.Numbers, strings.Join(values, ","))
+	case c.Type == policy.UUID:
+		return w.texts(values, "uuid")
+	default:
+		return w.texts(values, "text")
+	}
+	return dialect.Fill(w.dialect.List, strings.Join(w.values(c, values), ", "))
 }
 
 // combination writes the numbers of the cells of several columns as one text.

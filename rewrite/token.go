@@ -97,6 +97,27 @@ func (w *composed) text(s, kind string) string {
 	return dialect.Fill(w.dialect.Typed, written, w.dialect.Type(kind))
 }
 
+// texts writes a list of a type, as one argument where texts travel so. It is of its own: an argument has one type.
+func (w *composed) texts(list []string, kind string) string {
+	travel := strings.Contains(w.dialect.Texts, "%1")
+	items := make([]string, len(list))
+	for i, v := range list {
+		switch {
+		case !travel:
+			items[i] = w.text(v, kind)
+		case strings.ContainsRune(v, 0), !utf8.ValidString(v):
+			w.fail("a text constant that is not valid UTF-8 without NUL")
+		default:
+			items[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
+		}
+	}
+	if !travel {
+		return dialect.Fill(w.dialect.Texts, "", "", strings.Join(items, ", "))
+	}
+	w.args = append(w.args, "{"+strings.Join(items, ",")+"}")
+	return dialect.Fill(w.dialect.Texts, strconv.Itoa(len(w.args)), w.dialect.Type(kind))
+}
+
 // constant writes a value of an ordered column's type.
 func (w cells) constant(c *policy.Column, v policy.Value) string {
 	switch v := v.(type) {

@@ -26,7 +26,8 @@ var third = dialect.Dialect{Words: &dialect.Words{
 	WideSteps: "STEPS(%1, %2, %3)", WideQuotient: "OVER(%1, %2)", HexToWhole: "UNHEX(%1)", Sum256: "SUM(%1)", Octets: "OCTETS(%1)", Rounded: "NEAREST(%1)", Binned: "BIN_%4(%1, %2, %3)", Bins: true,
 	Trimmed: "TRIM_%1(%2)", Find: "FIND(%2, %1)", Like: "ALIKE(%1, %2)", Regular: "MATCHED(%1, %2)",
 	Position: "PLACE({%1}, %2)", OneOf: "ONE(%1, {%2})", NoneOf: "NONE(%1, {%2})", Within: "FOUND(%1, (%2))", Row: "TUPLE(%1)", RowOfOne: "TUPLE(%1,)",
-	Comma: "; ", Integers: "I32{%1}", OneOfNumbers: "ONE(%1, I32{%2})", OneOfMany: "MANY(%1, I32{%2})", Numbered: "PLACES({%1}) AS %2", Parallel: "ROWS(%2) AS %1(%3)", InParallel: "%1",
+	Numbers: "{%1}", Texts: "{%3}", List: "{%1}",
+	Comma: "; ", Integers: "I32{%1}", OneOfNumbers: "ONE(%1, I32{%2})", OneOfMany: "MANY(%1, I32{%2})", Numbered: "PLACES(%1) AS %2", Parallel: "ROWS(%2) AS %1(%3)", InParallel: "%1",
 	Digits: 40, Narrow: 40, Decimal: "DEC_%1_%2",
 	Accepts: map[policy.Type][]string{policy.Int8: {"I64"}},
 }}
@@ -56,7 +57,7 @@ func TestThirdEngine(t *testing.T) {
 		own.Table, own.Enum = &labelled, own.Type == policy.Text
 		labelled.Columns = append(labelled.Columns, &own)
 	}
-	for _, table := range []*policy.Table{visits, people, &labelled} {
+	for _, table := range []*policy.Table{visits, people, &labelled, listed(t)} {
 		e, err := rewrite.Extract(table, dialect.Dialect{Words: &words})
 		if err != nil {
 			t.Fatal(err)
@@ -82,6 +83,45 @@ func TestThirdEngine(t *testing.T) {
 		got += fmt.Sprintf("-- found %d\n%s\n\n", i+1, render(t, m, third).SQL())
 	}
 	asWritten(t, "third_engine.sql", got)
+}
+
+// listed is a table with a column whose texts are the keys of a public table.
+func listed(t *testing.T) *policy.Table {
+	t.Helper()
+	p, err := policy.Parse([]byte(`version: 1
+backend: {url: "postgres://dp@127.0.0.1/d"}
+datasets:
+  - id: d
+    unit: {name: person, key: people.id}
+    accountant: pure
+    cap: {epsilon: 1}
+    budgets: {"*": {epsilon: 1}}
+    tables:
+      - {name: people, max_rows_per_unit: 1, columns: [{name: kind, type: text, domain: {keys_of: kinds.kind}}]}
+      - {name: kinds, public: true, columns: [{name: kind, type: text}]}
+`), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string][]string{p.Lists()[0].Name(): strings.Split(`abcdefghijklmnop"\`, "")}
+	if p, err = p.WithLists(kinds); err != nil {
+		t.Fatal(err)
+	}
+	return p.Datasets[0].Tables[0]
+}
+
+// TestLongLists: the keys of a public table are one argument for PostgreSQL, in which each may have any character.
+func TestLongLists(t *testing.T) {
+	table := listed(t)
+	e, err := rewrite.Extract(table, dialect.PostgreSQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","\"","\\"}`
+	written := strings.Contains(e.SQL(), "unnest($1::pg_catalog.text[])")
+	if args := e.Args(); len(args) != 1 || args[0] != want || !written {
+		t.Errorf("%q: %s", args, e.SQL())
+	}
 }
 
 func render(t *testing.T, m *plans.Measure, d dialect.Dialect) rewrite.Query {

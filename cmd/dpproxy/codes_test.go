@@ -99,6 +99,73 @@ datasets:
 	}
 }
 
+// TestLongListsOfCodes: a column of 131,000 whole numbers or 50,000 texts is answered as one of few is, whatever
+// characters a code has, and so is every other column of its table.
+func TestLongListsOfCodes(t *testing.T) {
+	server := pgtest.Shared(t)
+	role, database := server.Role(t, ""), server.Database(t)
+	server.Exec(t, database, `CREATE TABLE item (item_id bigint PRIMARY KEY, item text)`,
+		`INSERT INTO item SELECT i * 7 - 70, 'item ' || i FROM generate_series(1, 131000) AS i`,
+		`CREATE TABLE icd (code text PRIMARY KEY)`,
+		`INSERT INTO icd SELECT 'K' || i FROM generate_series(1, 49990) AS i`,
+		`INSERT INTO icd VALUES ('a,b'), ('"'), ('{}'), ('\'), ('NULL'), (''), ('it''s "\x"')`,
+		`CREATE TABLE person (person_id int PRIMARY KEY, sex text, item_id int, code text)`,
+		`INSERT INTO person SELECT i, 'f', CASE WHEN i % 2 = 0 THEN -63 ELSE 7 END,
+			(ARRAY['a,b', '"', '{}', '\', 'NULL', '', 'it''s "\x"', 'K7', 'none'])[1 + i % 9]
+			FROM generate_series(1, 1800) AS i`,
+		`GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	text := `version: 1
+server: {listen: 127.0.0.1:0}
+backend: {url: "` + server.URLFor(role, database) + `"}
+ledger: {url: "sqlite:dpproxy.ledger"}
+users: []
+datasets:
+  - id: data
+    unit: {name: person, key: person.person_id, type: integer}
+    accountant: pure
+    cap: {epsilon: 100000, delta: 1e-6}
+    budgets: {"*": {epsilon: 100000, delta: 1e-7}}
+    defaults: {epsilon: 100, max_epsilon: 100, confidence: 0.95}
+    tables:
+      - name: person
+        expected_rows: 3000
+        max_rows_per_unit: 1
+        columns:
+          - {name: sex, type: text, domain: {values: [f, m]}}
+          - {name: item_id, type: integer, domain: {keys_of: item.item_id}}
+          - {name: code, type: text, domain: {keys_of: icd.code}}
+      - {name: item, public: true, max_rows: 200000, columns: [{name: item_id, type: bigint}, {name: item, type: text}]}
+      - {name: icd, public: true, columns: [{name: code, type: text}]}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
+		t.Fatal(out.Stderr)
+	}
+	w, err := kit.Serve(t, path).Dial("alice", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{
+		{"SELECT sex, count(*) FROM person GROUP BY 1 ORDER BY 1 LIMIT 1", "f 1800"},
+		{"SELECT item_id, count(*) FROM person WHERE item_id IN " +
+			"(-63, 7, 14) GROUP BY 1 ORDER BY 1", "-63 900;7 900;14 0"},
+		{"SELECT i.item, count(*) FROM person p JOIN item i ON " +
+			"i.item_id = p.item_id WHERE p.item_id = 7 GROUP BY 1", "item 11 900"},
+		{"SELECT count(*) FROM person WHERE code IN ('a,b', '{}', 'NULL', '')", "800"},
+		{"SELECT code, count(*) FROM person WHERE code IN ('\"', '\\', 'it''s " +
+			"\"\\x\"', 'K7') GROUP BY 1 ORDER BY 2, 1 LIMIT 1", "\" 200"},
+		{"SELECT count(*) FROM person WHERE code = '\\' AND item_id = 7", "100"},
+		{"SELECT count(*) FROM person WHERE code = 'other'", "200"},
+	} {
+		if got := rowsOf(w.Ask(c[0])); got != c[1] {
+			t.Errorf("%s: %s, want %s", c[0], got, c[1])
+		}
+	}
+}
+
 // rowsOf are the rows of an answer on one line, or its error.
 func rowsOf(a kit.Answer) string {
 	if a.Err != nil {

@@ -17,7 +17,12 @@ const (
 	mysqlTablesSQL  = `SELECT t.TABLE_NAME, t.TABLE_COMMENT FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = ? AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY t.TABLE_NAME`
 	mysqlSchemasSQL = `SELECT DISTINCT t.TABLE_SCHEMA FROM information_schema.TABLES AS t
 WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND t.TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY t.TABLE_SCHEMA`
-	mysqlColumnsSQL = `SELECT c.COLUMN_NAME, lower(c.DATA_TYPE), c.COLUMN_TYPE, c.COLUMN_COMMENT FROM information_schema.COLUMNS AS c
+	mysqlColumnsSQL = `SELECT c.COLUMN_NAME, lower(c.DATA_TYPE), c.COLUMN_TYPE, c.COLUMN_COMMENT,
+  EXISTS (SELECT 1 FROM information_schema.STATISTICS AS k WHERE k.TABLE_SCHEMA = c.TABLE_SCHEMA
+    AND k.TABLE_NAME = c.TABLE_NAME AND k.COLUMN_NAME = c.COLUMN_NAME AND k.NON_UNIQUE = 0
+    AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS AS o WHERE o.TABLE_SCHEMA = k.TABLE_SCHEMA
+      AND o.TABLE_NAME = k.TABLE_NAME AND o.INDEX_NAME = k.INDEX_NAME AND o.SEQ_IN_INDEX > 1))
+FROM information_schema.COLUMNS AS c
 WHERE c.TABLE_SCHEMA = ? AND c.TABLE_NAME = ? AND c.EXTRA NOT LIKE '%VIRTUAL%' ORDER BY c.ORDINAL_POSITION`
 	mysqlPrimarySQL = `SELECT k.COLUMN_NAME FROM information_schema.STATISTICS AS k WHERE k.TABLE_SCHEMA = ? AND k.TABLE_NAME = ? AND k.INDEX_NAME = 'PRIMARY' ORDER BY k.SEQ_IN_INDEX`
 	mysqlForeignSQL = `SELECT k.CONSTRAINT_NAME, k.COLUMN_NAME, k.REFERENCED_TABLE_SCHEMA, k.REFERENCED_TABLE_NAME, k.REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE AS k
@@ -124,7 +129,8 @@ func readMySQLTable(ctx context.Context, c *mysql.Catalog, s *draft.Schema, t *d
 		}
 	}
 	for _, row := range found[0] {
-		column := &draft.Column{Name: row[0], Type: policyType(row[1], strings.ToLower(row[2])), Comment: row[3]}
+		column := &draft.Column{Name: row[0], Type: policyType(row[1], strings.ToLower(row[2])), Comment: row[3],
+			Unshared: row[4] == "1"}
 		if labels := enumLabels(row[1], row[2]); labels != "" {
 			column.Checks = []string{"VALUE IN (" + labels + ")"}
 		}

@@ -21,6 +21,10 @@ func TestInitMySQL(t *testing.T) {
 		"CREATE TABLE customer (customer_id bigint unsigned AUTO_INCREMENT PRIMARY KEY, email varchar(100), full_name varchar(100), birth_date date, country_id smallint unsigned, active tinyint(1), era int AS (year(birth_date)) VIRTUAL, since int AS (year(birth_date)) STORED, tier enum('free', 'it''s paid'), FOREIGN KEY (country_id) REFERENCES country (country_id))",
 		"CREATE TABLE orders (order_id int AUTO_INCREMENT PRIMARY KEY, customer_id bigint unsigned, placed datetime, status varchar(10) CHECK (status IN ('new', 'paid')), FOREIGN KEY (customer_id) REFERENCES customer (customer_id))",
 		"CREATE TABLE order_lines (order_id int, line_no int, quantity int CHECK (quantity BETWEEN 1 AND 99), price decimal(8,2), PRIMARY KEY (order_id, line_no), FOREIGN KEY (order_id) REFERENCES orders (order_id))",
+		"CREATE TABLE locker (locker_id int PRIMARY KEY, label varchar(9))",
+		"ALTER TABLE customer ADD locker_id int UNIQUE, ADD city varchar(40) UNIQUE",
+		"ALTER TABLE customer ADD FOREIGN KEY (locker_id) REFERENCES locker (locker_id)",
+		"INSERT INTO locker VALUES (1, 'canary')",
 		"INSERT INTO country VALUES (1, 'CH'), (2, 'DE')", "INSERT INTO customer (customer_id, email, full_name, birth_date, country_id, active, tier) VALUES (7, 'canary', 'canary', '1990-01-01', 1, 1, 'free')",
 		"INSERT INTO orders VALUES (1, 7, '2024-01-01', 'new')", "INSERT INTO order_lines VALUES (1, 1, 3, 2.5), (1, 2, 4, 2.5)")
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -32,7 +36,8 @@ func TestInitMySQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"snapshot: {dir: snapshots", "it's paid", "unit: ", "min: 1, max: 99", "public: true", "name: since"} {
+	for _, want := range []string{"snapshot: {dir: snapshots", "it's paid", "unit: ", "min: 1, max: 99", "public: true",
+		"name: since", "locker is left out", "city: not listed"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

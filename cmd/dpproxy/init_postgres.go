@@ -15,10 +15,14 @@ import (
 const (
 	tablesSQL = `SELECT c.oid, n.nspname::text, c.relname::text, coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY n.nspname, c.relname`
+WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
+ORDER BY n.nspname, c.relname`
 
 	schemasSQL = `SELECT DISTINCT n.nspname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1`
+WHERE c.relkind IN ('r', 'p') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
+ORDER BY 1`
 
 	tableSQL = `SELECT c.oid, n.nspname::text, c.relname::text, coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1)`
@@ -41,19 +45,26 @@ CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (SELECT a.atttypid, a.att
   SELECT below.type, below.mod FROM below CROSS JOIN LATERAL (
     SELECT d.typtype FROM pg_catalog.pg_type d WHERE d.oid = below.type AND d.typtype <> 'd' OFFSET 0) AS y) AS b
 WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v'
+  AND pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')
 ORDER BY a.attrelid, a.attnum`
 
-	constraintsSQL = `SELECT k.conrelid, k.contype::text, coalesce(k.confrelid, 0), k.condeferrable, k.convalidated,
-  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY AS w(n, i)
-    JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = w.n ORDER BY w.i),
-  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY AS w(n, i)
-    JOIN pg_catalog.pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = w.n ORDER BY w.i),
-  CASE WHEN k.contype = 'c' THEN pg_catalog.pg_get_expr(k.conbin, k.conrelid) ELSE '' END
-FROM pg_catalog.pg_constraint k WHERE k.conrelid = ANY ($1) AND k.contype IN ('p', 'u', 'f', 'c')
-  AND (k.convalidated OR k.contype = 'f')
-  AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i -- WITHOUT OVERLAPS: a person has a row for each span of time
-    WHERE i.indexrelid = k.conindid AND i.indisexclusion)
-ORDER BY k.conrelid, k.contype = 'p' DESC, k.conkey, k.conname`
+	// What is unique by an index alone is unique, too: most frameworks make no constraints. One of WITHOUT OVERLAPS is
+	// not: a person has a row for each span of time. A foreign key holds where it is valid, a unique one where it is
+	// immediate.
+	constraintsSQL = `SELECT k.of, k.kind, k.other, k.holds,
+  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.columns) WITH ORDINALITY AS w(n, i)
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = k.of AND a.attnum = w.n ORDER BY w.i),
+  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.keys) WITH ORDINALITY AS w(n, i)
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = k.other AND a.attnum = w.n ORDER BY w.i),
+  CASE WHEN k.kind = 'c' THEN pg_catalog.pg_get_expr(k.condition, k.of) ELSE '' END
+FROM (SELECT c.conrelid, c.contype::text, c.confrelid, c.convalidated, c.conkey, c.confkey, c.conbin, c.conname
+    FROM pg_catalog.pg_constraint c WHERE c.contype = 'f' OR c.contype = 'c' AND c.convalidated
+  UNION ALL SELECT i.indrelid, CASE WHEN i.indisprimary THEN 'p' ELSE 'u' END, 0, i.indimmediate,
+      (i.indkey::int2[])[0:i.indnkeyatts - 1], '{}', NULL, r.relname
+    FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class r ON r.oid = i.indexrelid
+    WHERE i.indisunique AND i.indisvalid AND NOT i.indisexclusion AND i.indpred IS NULL AND i.indexprs IS NULL
+  ) AS k(of, kind, other, holds, columns, keys, condition, name)
+WHERE k.of = ANY ($1) ORDER BY k.of, k.kind = 'p' DESC, k.columns, k.name`
 )
 
 // readCatalog reads the tables that the flags name.
@@ -149,16 +160,16 @@ func readConstraints(ctx context.Context, conn *pgx.Conn, oids []uint32, byOID m
 	for rows.Next() {
 		var kind, condition string
 		var of, to uint32
-		var deferrable, valid bool
+		var holds bool
 		var columns, keys []string
-		if err := rows.Scan(&of, &kind, &to, &deferrable, &valid, &columns, &keys, &condition); err != nil {
+		if err := rows.Scan(&of, &kind, &to, &holds, &columns, &keys, &condition); err != nil {
 			return err
 		}
 		switch t := byOID[of]; kind {
 		case "c":
 			t.Checks = append(t.Checks, condition)
 		case "f":
-			if byOID[to] != nil && valid {
+			if byOID[to] != nil && holds {
 				t.Foreign = append(t.Foreign, draft.Foreign{Columns: columns, To: byOID[to], Keys: keys})
 			} else {
 				t.Unsure = append(t.Unsure, columns...)
@@ -167,7 +178,7 @@ func readConstraints(ctx context.Context, conn *pgx.Conn, oids []uint32, byOID m
 			if kind == "p" {
 				t.Primary = columns
 			}
-			if !deferrable {
+			if holds {
 				t.Unique = append(t.Unique, columns)
 			}
 		}

@@ -95,10 +95,13 @@ type Words struct {
 	Row          string // of several values %1, as Within compares them
 	RowOfOne     string // of one
 	Comma        string // between whole numbers in a list
-	Integers     string // the list of whole numbers %1
+	Integers     string // the list of whole numbers %1, of 4 bytes
+	Numbers      string // the same of 8 bytes: one constant, where there may be thousands
+	Texts        string // the list of type %2 that the argument of a number %1 writes, {"a","b"}, or of values %3
+	List         string // the list of values %1
 	OneOfNumbers string // whether %1 is among whole numbers %2
 	OneOfMany    string // the same of many of them from 0 on; the 1s of the bits %3 are at their places, and at the last place, %4, is a 0
-	Numbered     string // a table %2 of the values %1, called v, each with its place, called i; there are fewer than %3
+	Numbered     string // a table %2 of the values in list %1, v, each with its place i; there are fewer than %3
 	Parallel     string // a table %1 of lists of whole numbers %2, each row of what is at one place in all of them; their names are %3
 	InParallel   string // one of these: the list %1, called %2; or its numbers %3, between commas
 

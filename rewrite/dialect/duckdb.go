@@ -70,7 +70,10 @@ var duckdb = Words{
 	Integers:     "CAST([%1] AS INTEGER[])",
 	OneOfNumbers: "%1 IN (%2)",
 	OneOfMany:    "get_bit(CAST('%3' AS BIT), GREATEST(LEAST(%1, %4), 0)) = 1", // IN compares with one after the other; NULL is at the last place
-	Numbered:     "(SELECT unnest([%1]) AS v, unnest(range(1, %3)) AS i) AS %2",
+	Numbers:      "CAST('[%1]' AS BIGINT[])",
+	Texts:        "[%3]",
+	List:         "[%1]",
+	Numbered:     "(SELECT unnest(%1) AS v, unnest(range(1, %3)) AS i) AS %2",
 	Parallel:     "(SELECT %2) AS %1",
 	InParallel:   "unnest(CAST('[%3]' AS INTEGER[])) AS %2", // of 80,000 constants each an expression, its optimiser takes 20 s
 

@@ -55,7 +55,10 @@ var postgres = Words{
 	Integers:     "'{%1}'::pg_catalog.int4[]",
 	OneOfNumbers: "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])",
 	OneOfMany:    "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])", // which are hashed
-	Numbered:     "pg_catalog.unnest(ARRAY[%1]) WITH ORDINALITY AS %2(v, i)",
+	Numbers:      "'{%1}'::pg_catalog.int8[]",
+	Texts:        "$%1::pg_catalog.%2[]",
+	List:         "ARRAY[%1]",
+	Numbered:     "pg_catalog.unnest(%1) WITH ORDINALITY AS %2(v, i)",
 	Parallel:     "(SELECT %2) AS %1",
 	InParallel:   "pg_catalog.unnest(%1) AS %2",
 

@@ -73,7 +73,10 @@ var spark = Words{
 	Integers:     "array(%1)",
 	OneOfNumbers: "%1 IN (%2)",
 	OneOfMany:    "%1 IN (%2)", // which are hashed
-	Numbered:     "(SELECT p.col AS v, try_add(p.pos, 1) AS i FROM posexplode(array(%1)) AS p) AS %2",
+	Numbers:      "array(%1)",
+	Texts:        "array(%3)",
+	List:         "array(%1)",
+	Numbered:     "(SELECT p.col AS v, try_add(p.pos, 1) AS i FROM posexplode(%1) AS p) AS %2",
 	Parallel:     "inline(arrays_zip(%2)) AS %1(%3)",
 	InParallel:   "%1",
 

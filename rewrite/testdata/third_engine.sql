@@ -67,7 +67,7 @@ FROM (SELECT sys$row_number() OVER (PARTITION BY b.u ORDER BY ((either(((either(
         (PLACE({I64'-7', 0, 8507, 2000000001}, MAYBE_I64(t.`code`)) \- 1) AS n16,
         (o17.i \- I64'1') AS n17
    FROM store.`clinic`.`people` AS t
-   LEFT JOIN PLACES({I64'-9223372036854775808', I64'-3', 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 9223372036854775807}) AS o17 ON (MAYBE_I64(t.`item`) \= o17.v)
+   LEFT JOIN PLACES({-9223372036854775808,-3,3,5,8,13,21,34,55,89,144,233,377,610,987,1597,2584,9223372036854775807}) AS o17 ON (MAYBE_I64(t.`item`) \= o17.v)
    WHERE t.`person_id` IS NOT NULL
      AND ((MAYBE_F32(t.`ratio`) IS NULL OR IS_F64_NAN(MAYBE_F32(t.`ratio`))) OR ((MAYBE_F32(t.`ratio`) \>= F64'0.10000000149011612') AND (MAYBE_F32(t.`ratio`) \<= F64'1.899999976158142')))
      AND ONE(MAYBE_STR(t.`grade`), {STR(@p9), STR(@p10), STR(@p11)})) AS b) AS s
@@ -98,7 +98,7 @@ FROM (SELECT sys$row_number() OVER (PARTITION BY b.u ORDER BY ((either(((either(
         (PLACE({I64'-7', 0, 8507, 2000000001}, MAYBE_I64(t.`code`)) \- 1) AS n16,
         (o17.i \- I64'1') AS n17
    FROM store.`clinic`.`people` AS t
-   LEFT JOIN PLACES({I64'-9223372036854775808', I64'-3', 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 9223372036854775807}) AS o17 ON (MAYBE_I64(t.`item`) \= o17.v)
+   LEFT JOIN PLACES({-9223372036854775808,-3,3,5,8,13,21,34,55,89,144,233,377,610,987,1597,2584,9223372036854775807}) AS o17 ON (MAYBE_I64(t.`item`) \= o17.v)
    WHERE t.`person_id` IS NOT NULL
      AND ((MAYBE_F32(t.`ratio`) IS NULL OR IS_F64_NAN(MAYBE_F32(t.`ratio`))) OR ((MAYBE_F32(t.`ratio`) \>= F64'0.10000000149011612') AND (MAYBE_F32(t.`ratio`) \<= F64'1.899999976158142')))
      AND ONE(MAYBE_STR(t.`grade`), {STR(@p9), STR(@p10), STR(@p11)})) AS b) AS s
@@ -184,7 +184,7 @@ FROM (SELECT sys$row_number() OVER (PARTITION BY b.u ORDER BY ((either(((either(
         (PLACE({I64'-7', 0, 8507, 2000000001}, MAYBE_I64(t.`code`)) \- 1) AS n16,
         (o17.i \- I64'1') AS n17
    FROM store.`clinic`.`people` AS t
-   LEFT JOIN PLACES({I64'-9223372036854775808', I64'-3', 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 9223372036854775807}) AS o17 ON (MAYBE_I64(t.`item`) \= o17.v)
+   LEFT JOIN PLACES({-9223372036854775808,-3,3,5,8,13,21,34,55,89,144,233,377,610,987,1597,2584,9223372036854775807}) AS o17 ON (MAYBE_I64(t.`item`) \= o17.v)
    WHERE t.`person_id` IS NOT NULL
      AND ((MAYBE_F32(t.`ratio`) IS NULL OR IS_F64_NAN(MAYBE_F32(t.`ratio`))) OR ((MAYBE_F32(t.`ratio`) \>= F64'0.10000000149011612') AND (MAYBE_F32(t.`ratio`) \<= F64'1.899999976158142')))
      AND ONE(MAYBE_STR(t.`grade`), {STR(@p9), STR(@p10), STR(@p11)})) AS b) AS s
@@ -214,7 +214,7 @@ FROM (SELECT sys$row_number() OVER (PARTITION BY b.u ORDER BY ((either(((either(
         (PLACE({I64'-7', 0, 8507, 2000000001}, MAYBE_I64(t.`code`)) \- 1) AS n16,
         (o17.i \- I64'1') AS n17
    FROM store.`clinic`.`people` AS t
-   LEFT JOIN PLACES({I64'-9223372036854775808', I64'-3', 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 9223372036854775807}) AS o17 ON (MAYBE_I64(t.`item`) \= o17.v)
+   LEFT JOIN PLACES({-9223372036854775808,-3,3,5,8,13,21,34,55,89,144,233,377,610,987,1597,2584,9223372036854775807}) AS o17 ON (MAYBE_I64(t.`item`) \= o17.v)
    WHERE t.`person_id` IS NOT NULL
      AND ((MAYBE_F32(t.`ratio`) IS NULL OR IS_F64_NAN(MAYBE_F32(t.`ratio`))) OR ((MAYBE_F32(t.`ratio`) \>= F64'0.10000000149011612') AND (MAYBE_F32(t.`ratio`) \<= F64'1.899999976158142')))
      AND ONE(MAYBE_STR(t.`grade`), {STR(@p9), STR(@p10), STR(@p11)})) AS b) AS s

@@ -101,7 +101,7 @@ func unnamed(c *Column) string {
 // asKey lets rows be joined by a column that is a part of a key: of the table's own, or of one elsewhere that it names.
 // What no two rows have the same of is no category.
 func (d *drafter) asKey(p *part, c *Column, l listing) listing {
-	if l.rules == "keys: discover" && (p.table.isUnique(c.Name) || c.Unshared) {
+	if l.rules == "keys: discover" && p.table.alone(c.Name) {
 		return listing{hidden: "no two rows have the same"}
 	}
 	_, elsewhere := p.table.counterpart(c.Name)
@@ -195,9 +195,11 @@ func text(c *Column, k kind, b bounds) listing {
 type ends struct{ low, high string }
 
 var usual = map[string]ends{
-	"age": {"0", "119"}, "year": {"1900", "2100"}, "month": {"1", "12"}, "quarter": {"1", "4"}, "week": {"1", "53"}, "weekday": {"0", "7"},
+	"age": {"0", "119"}, "year": {"1900", "2100"}, "month": {"1", "12"}, "quarter": {"1", "4"}, "week": {"1", "53"},
+	"weekday": {"0", "7"},
 	"percent": {"0", "100"}, "percentage": {"0", "100"}, "pct": {"0", "100"},
-	"rating": {"0", "10"}, "semester": {"1", "20"}, "term": {"1", "20"}, "star": {"0", "10"}, "priority": {"0", "10"}, "severity": {"0", "10"},
+	"rating": {"0", "10"}, "semester": {"1", "20"}, "star": {"0", "10"},
+	"priority": {"0", "10"}, "severity": {"0", "10"},
 }
 
 // born are those of parts of a birthday.
@@ -222,7 +224,7 @@ func number(c *Column, b bounds) listing {
 	known := b.low != "" && (b.high != "" || b.below != "")
 	guess, named := ends{"0", most}, false
 	head := last(words(c.Name)) // year_of_study is no year, release_year is one
-	if e, ok := usual[head]; ok {
+	if e, ok := usual[head]; ok && !spans(c, head) {
 		guess, named = e, true
 	} else if e, ok := born[last(subject(words(c.Name)))]; ok && birthWords.in(c.Name) {
 		guess, named = e, true
@@ -253,6 +255,12 @@ func number(c *Column, b bounds) listing {
 		l.rules += ", outside: clamp"
 	}
 	return l
+}
+
+// spans reports whether a number is how long something lasts: term_months has more than 12.
+func spans(c *Column, head string) bool {
+	_, dated := born[head]
+	return (dated || head == "week" || head == "quarter") && strings.HasSuffix(strings.ToLower(c.Name), "s")
 }
 
 // ordered reports whether a lower end is below an upper one, "max: 10" or "below: 10".

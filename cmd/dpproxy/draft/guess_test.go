@@ -80,6 +80,33 @@ func TestClientsThatAreNone(t *testing.T) {
 	}
 }
 
+// TestWorkersAndThoseTheyWorkFor: where as many tables lead to people at work as to others of whom as much is known, it
+// is asked; what the workers' own rows name, such as their addresses, is no such table.
+func TestWorkersAndThoseTheyWorkFor(t *testing.T) {
+	workers := keyed("drivers", typed("id integer, first_name text, email text, phone text, hired date"), nil)
+	hailed := keyed("hailers", typed("id integer, first_name text, email text, phone text"), nil)
+	rides := keyed("rides", columnsOf("id", "driver", "hailer"), map[string]*Table{"driver": workers, "hailer": hailed})
+	for _, own := range []bool{false, true} {
+		if own {
+			workers.Columns = append(workers.Columns, typed("home integer")...)
+			workers.Foreign = []Foreign{{Columns: []string{"home"}, To: hailed, Keys: []string{"id"}}}
+		}
+		_, err := Write(&Schema{Tables: []*Table{workers, hailed, rides}}, Options{Dataset: "d"})
+		if _, asked := err.(Doubt); asked == own {
+			t.Errorf("own %t: %v", own, err)
+		}
+	}
+}
+
+// TestNumbersOfMonthsAreNoMonths: how long something lasts has not the ends of a calendar's.
+func TestNumbersOfMonthsAreNoMonths(t *testing.T) {
+	users := people("users")
+	users.Columns = append(users.Columns, typed("term_months smallint, YearsEmployed integer, start_month smallint")...)
+	has(t, lined(t, "users.id", users),
+		`- {name: term_months, type: "smallint", domain: {min: 0, max: 1000, step: 1}, outside: clamp}   # a guess`,
+		`- {name: start_month, type: "smallint", domain: {min: 1, max: 12, step: 1}`)
+}
+
 // TestWhatStandsBesideAPlaceOrASecret: what has the same first words is not listed, but for names that all begin as the
 // table's does.
 func TestWhatStandsBesideAPlaceOrASecret(t *testing.T) {

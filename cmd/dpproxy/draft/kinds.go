@@ -35,8 +35,24 @@ var why = map[kind]string{
 
 // kindOf decides by the words of a column's name, of which the last one that means something decides most, and by its
 // type.
+//
+// Where a name is bare, as that of coupons.code, the table's words are its, if they hide it: of surgeons.name its last.
 func kindOf(c *Column) kind {
 	list := words(c.Name)
+	if of := c.of; len(of) > 0 && !slices.ContainsFunc(list, func(w string) bool { return !bareWords[w] }) {
+		if last(list) == "name" {
+			of = of[len(of)-1:]
+		}
+		k := kindOfWords(c, slices.Concat(of, list))
+		if k == secret || k == identity || k == naming && !idWords[last(list)] {
+			return k
+		}
+	}
+	return kindOfWords(c, list)
+}
+
+// kindOfWords is kindOf, by a name's words.
+func kindOfWords(c *Column, list []string) kind {
 	switch {
 	case c.Type == "boolean":
 		return flag

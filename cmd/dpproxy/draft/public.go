@@ -32,7 +32,7 @@ func publicly(t *Table, c *Column) string {
 	head := last(list)
 	_, thing := trimmed(list, thingWords)
 	_, labelled := trimmed(list, labelWords)
-	own := head != "" && head == last(words(t.Name)) // genre.genre
+	own := head != "" && head == last(words(t.Name)) && (k != free || longest(c) > 0) // genre.genre
 	switch {
 	case k == secret, k == identity, k == naming, !textual(c) && len(c.Labels) == 0:
 		return whyNotPublic[k]

@@ -77,7 +77,7 @@ func (p *part) leading(parts []*part) (from []*part, by []reference, led bool) {
 func (p *part) rest(parts []*part) {
 	from, by, led := p.leading(parts)
 	about, others := p.about(parts)
-	about = cmp.Or(about, p.extends(parts), p.keyless(parts))
+	about = cmp.Or(about, p.extends(parts), p.keyless(parts), joined(from))
 	led = led || p.table.coded() && p.namedAlike(parts)
 	switch {
 	case about == "" && (led && !p.single(from, by) && p.codes() || p.links(parts) || p.relates(parts)):
@@ -118,6 +118,17 @@ func (p *part) keyless(parts []*part) string {
 		return ""
 	}
 	return "it has no primary key, as a list of facts has none"
+}
+
+// joined says that private rows say who is a member of a table's rows, which people name: ride_group_members of
+// ride_groups, participants of conversations; "" means that none do.
+func joined(from []*part) string {
+	for _, p := range from {
+		if memberWords.names(p.table.Name) && p.role == private {
+			return "the rows of " + p.table.Name + " are its members"
+		}
+	}
+	return ""
 }
 
 // endsPublic reports whether all rows that a table names are public, or may become so by it: category is led to by
@@ -201,10 +212,10 @@ func (p *part) codes() bool {
 	})
 }
 
-// single reports whether each row of a table belongs to one row of a private table, as a constraint says.
+// single reports whether each row of a table belongs to one row of a private table, as a constraint or an index says.
 func (p *part) single(from []*part, by []reference) bool {
 	for i, r := range by {
-		if from[i].table.isUnique(r.column) {
+		if from[i].table.alone(r.column) {
 			return true
 		}
 	}
@@ -215,7 +226,9 @@ func (p *part) single(from []*part, by []reference) bool {
 // column.
 func (p *part) turn(from []*part, by []reference, about string) {
 	p.why = about
-	if len(from) == 1 && !from[0].table.isUnique(by[0].column) {
+	if len(from) == 1 && from[0].table.column(by[0].column).Unshared && !from[0].table.isUnique(by[0].column) {
+		p.why += ", but an index says so of some rows alone"
+	} else if len(from) == 1 && !from[0].table.isUnique(by[0].column) {
 		p.why += fmt.Sprintf(", and no constraint says that one row of %s alone names each of its rows", from[0].table.Name)
 	} else if len(from) == 1 && (from[0].role == unitTable || from[0].role == private && len(from[0].paths) == 1) {
 		p.role, p.from, p.of = backward, from[0], by[0]

@@ -31,10 +31,11 @@ func (s *Schema) settle(usual string) {
 		t.at, t.refs, t.from, t.called = i, nil, nil, t.Name
 		names[t.Name]++
 		for _, c := range t.Columns {
-			c.Type = withoutPrecision(c.Type)
+			c.Type, c.of = withoutPrecision(c.Type), words(t.Name)
 		}
 	}
 	for _, t := range s.Tables {
+		t.without()
 		if names[t.Name] > 1 || usual != "" && t.Schema != usual && callable(t.Schema) {
 			t.called = t.Schema + "." + t.Name
 		}
@@ -54,6 +55,24 @@ func (s *Schema) settle(usual string) {
 			r.to.from = append(r.to.from, t)
 		}
 	}
+}
+
+// without takes away the constraints on columns that are not there: such as may not be read.
+func (t *Table) without() {
+	gone := func(of *Table) func(string) bool { return func(c string) bool { return of.column(c) == nil } }
+	if slices.ContainsFunc(t.Primary, gone(t)) {
+		t.Primary = nil
+	}
+	t.Unique = slices.DeleteFunc(slices.Clone(t.Unique), func(u []string) bool {
+		return slices.ContainsFunc(u, gone(t))
+	})
+	t.Foreign = slices.DeleteFunc(slices.Clone(t.Foreign), func(f Foreign) bool {
+		lost := slices.ContainsFunc(f.Columns, gone(t)) || slices.ContainsFunc(f.Keys, gone(f.To))
+		if lost {
+			t.Unsure = append(t.Unsure, f.Columns...)
+		}
+		return lost
+	})
 }
 
 // callable reports whether tables may be called by a schema: not by the proxy's own, nor by one that no path can name.
@@ -224,6 +243,8 @@ type Column struct {
 	Comment string
 
 	Unshared bool // a unique index holds it alone: no two rows, perhaps of those that a condition picks, have the same
+
+	of []string // the words of its table's name, once that is settled
 }
 
 // Foreign is a foreign key: Columns[i] names To.Keys[i].
@@ -256,6 +277,9 @@ func (t *Table) key() string {
 func (t *Table) isUnique(column string) bool {
 	return slices.ContainsFunc(t.Unique, func(u []string) bool { return len(u) == 1 && u[0] == column })
 }
+
+// alone reports whether no two rows have the same value of a column, perhaps of those rows that a condition picks.
+func (t *Table) alone(column string) bool { return t.isUnique(column) || t.column(column).Unshared }
 
 // reference is one column that names a row of another table, by that one's column.
 type reference struct {

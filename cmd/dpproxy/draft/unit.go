@@ -70,12 +70,20 @@ func choose(s *Schema, list []Candidate, named string) (Candidate, error) {
 	}
 	for i, c := range list[1:] {
 		near := i == 0 && list[0].score-c.score < 2 || c.led > farMore*(list[0].led+1)
-		if list[0].score < 100 || c.score >= 100 && near {
+		if list[0].score < 100 || c.score >= 100 && near || served(s, list[0], c) {
 			likely := slices.Insert(slices.Delete(slices.Clone(list), i+1, i+2), 1, c)
 			return Candidate{}, Doubt{likely[:min(len(likely), 5)]}
 		}
 	}
 	return list[0], nil
+}
+
+// served reports whether a likeliest candidate are people at work, and another those whom they may work for: nearly as
+// many tables lead there, it has as many columns that only people have, and workers do not name its rows, as they do
+// their addresses.
+func served(s *Schema, likeliest, other Candidate) bool {
+	worker, near := workingWords.names(likeliest.Table.Name), 2*other.led >= likeliest.led
+	return worker && near && other.score >= 300 && s.distances(other.Table)[likeliest.Table.at] < 0
 }
 
 func byName(s *Schema, named string) (Candidate, error) {

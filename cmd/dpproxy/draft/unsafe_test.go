@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,90 @@ func TestWhatNoDraftShows(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", reason, made.Text)
 		}
 	}
+}
+
+// TestWhatPeopleMakeIsNoList: rows that private ones name, and that have a name or a code, are no list where people are
+// their members or write them, where a code lets its owner in, where the name is a person's or a state is a row's, and
+// where an index says that no two rows name the same.
+func TestWhatPeopleMakeIsNoList(t *testing.T) {
+	for name, c := range map[string]struct {
+		columns string // of the table that rows of orders name
+		member  string // what such rows are called, where it is not orders
+		shown   string
+		alone   bool
+	}{
+		"kinds":         {columns: "id integer, name text, state text", shown: "id name"},
+		"lists":         {columns: "id integer, name text", alone: true},
+		"circles":       {columns: "id integer, name text", member: "circle_members"},
+		"conversations": {columns: "id integer, title character varying(80)"},
+		"notes":         {columns: "id integer, note character varying(200)"},
+		"files":         {columns: "id integer, filename text"},
+		"coupons":       {columns: "id integer, code text, title text"},
+		"promo_codes":   {columns: "id integer, code text"},
+		"surgeons":      {columns: "id integer, name text"},
+		"patient_kinds": {columns: "id integer, name text", shown: "id name"},
+		"reasons":       {columns: "id integer, reason character varying(40)", shown: "id reason"},
+		"stop_reasons":  {columns: "id integer, reason text"},
+	} {
+		unit, to := people("customers"), keyed(name, typed(c.columns), nil)
+		leads := map[string]*Table{"customer": unit, "of": to}
+		from := keyed(cmp.Or(c.member, "orders"), columnsOf("id", "customer", "of"), leads)
+		from.column("of").Unshared = c.alone
+		made, err := Write(&Schema{Tables: []*Table{unit, to, from}},
+			Options{Dataset: "d", URL: "postgres://u@127.0.0.1/d", Unit: "customers.id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := read(t, made)
+		if err != nil {
+			t.Fatal(err, made.Text)
+		}
+		var shown []string
+		for _, table := range p.Datasets[0].Tables {
+			for _, c := range table.Columns {
+				if table.Public {
+					shown = append(shown, c.Name)
+				}
+			}
+		}
+		if got := strings.Join(shown, " "); got != c.shown {
+			t.Errorf("%s shows %q, want %q\n%s", name, got, c.shown, made.Text)
+		}
+	}
+}
+
+// TestBareNamesAreTheirTables: of a column called code, value or name the table's name says what it is.
+func TestBareNamesAreTheirTables(t *testing.T) {
+	for at, hidden := range map[string]bool{
+		"verification_codes.code integer": true, "tokens.value text": true, "phones.number bigint": true,
+		"passwords.value text": true, "emails.value text": true, "ratings.value integer": false,
+		"temperatures.value numeric": false,
+	} {
+		name, column, _ := strings.Cut(at, ".")
+		unit := people("customers")
+		columns := append(columnsOf("id", "customer"), typed(column+", shown boolean")...)
+		kept := keyed(name, columns, map[string]*Table{"customer": unit})
+		lines := lined(t, "customers.id", unit, kept)
+		column, _, _ = strings.Cut(column, " ")
+		has(t, lines, "- {name: shown")
+		if hidden {
+			has(t, lines, "# "+column+": not listed")
+		} else {
+			has(t, lines, "- {name: "+column)
+		}
+	}
+}
+
+// TestColumnsThatMayNotBeRead: constraints on columns that are not there say nothing, and their rows are not public.
+func TestColumnsThatMayNotBeRead(t *testing.T) {
+	unit := people("customers")
+	kinds := keyed("kinds", typed("id integer, name text"), nil)
+	leads := map[string]*Table{"customer": unit, "kind": kinds}
+	orders := keyed("orders", columnsOf("id", "customer", "kind", "code"), leads)
+	orders.Primary, orders.Unique = []string{"nr"}, [][]string{{"nr"}, {"code", "nr"}}
+	kinds.Columns = kinds.Columns[1:]
+	lines := lined(t, "customers.id", unit, kinds, orders)
+	has(t, lines, "# public.kinds is left out", "# kind: not listed: its foreign key is not valid, or leads")
 }
 
 // TestTrustedHasAConstraint: a table is read with the rows that name it where each of its rows is named by one alone.

@@ -112,7 +112,7 @@ func (v vocabulary) names(name string) bool {
 
 const (
 	protected = `
-		customer client person people patient user member subscriber student pupil account donor voter guest
+		rider customer client person people patient user member subscriber student pupil account donor voter guest
 		passenger household resident citizen participant respondent tenant borrower insured beneficiary individual
 		player child applicant candidate consumer buyer shopper traveller traveler learner`
 	working = `
@@ -123,7 +123,8 @@ const (
 		owner sender recipient receiver creator editor reviewer approver assignee moderator parent mother father
 		spouse kin guardian caregiver sibling cashier signer payer payee holder cardholder partner party counterparty
 		victim suspect witness officer judge lawyer attorney defendant plaintiff surgeon prescriber requester submitter
-		reporter cust emp`
+		reporter cust emp coach tutor principal dean advisor adviser counselor counsellor therapist psychologist dentist
+		pharmacist midwife paramedic pilot chef landlord mentor trustee`
 
 	secrets = `
 		password passwd pwd passphrase passcode secret token salt hash hashed apikey otp totp hotp mfa tfa pin
@@ -153,15 +154,19 @@ const (
 		appointment claim loan purchase order review comment complaint call search click login audit history
 		response answer enrollment enrolment admission diagnosis diagnose prescription questionnaire survey
 		assessment interview examination measurement screening genotype genome sample specimen result stay encounter
-		trip ride delivery donation vote post topic score reading observation application consent`
+		trip ride delivery donation vote post topic score reading observation application consent note remark memo
+		narrative feedback thread conversation chat discussion file upload attachment document letter coupon voucher
+		invite invitation incident accident arrest conviction task todo bug refund dispute
+		transfer withdrawal deposit notification alert reminder recording resume`
 	owned = `
 		profile family home dwelling apartment contract subscription mandate case vehicle car device record wallet
 		preference card override personality medical health body gene dna allergy disability`
 	upkeeps = `
 		update updated created create modified modify inserted changed change load loaded deleted archived added
 		edited touched refreshed synced rowversion revision`
-	births = "birth born dob birthday birthdate"
-	totals = `
+	members = "member membership participant attendee invitee"
+	births  = "birth born dob birthday birthdate"
+	totals  = `
 		count counter total sum avg average mean balance sold sale ytd qty quantity stock popularity usage uses used
 		use view hit like vote follower download subscriber_count revenue turnover earning spent last latest recent
 		running cumulative far remaining outstanding score rank ranking backlog`
@@ -170,11 +175,12 @@ const (
 	things = `
 		type kind category subcategory class subclass genre group unit uom color colour size format rating currency
 		country region continent language locale brand model edition material season weekday department division
-		industry sector channel method mode route form medium nation state province county city town tier`
+		industry sector channel method mode route form medium nation province county city town tier`
 	statuses = `
 		status stage phase level grade severity priority role flag outcome disposition frequency shift ward careunit
 		service specialty speciality reason marital insurance interpretation purpose product plan package drug
-		medication antibiotic organism fluid specimen icd cpt drg hcpcs ndc loinc snomed atc naics admission discharge`
+		medication antibiotic organism fluid specimen state icd cpt drg hcpcs ndc loinc snomed atc naics admission
+		discharge`
 	intimate = `
 		gender sex race ethnicity religion nationality citizenship education occupation profession employment income
 		blood handedness orientation caste residence`
@@ -230,8 +236,11 @@ var (
 	listedWords = vocabularyOf(`
 		last latest recent next valid sell discontinued effective expiry expire launch release publish available`)  // moments that a list may have
 	coordinateWords = vocabularyOf("latitude longitude lat lon lng")
+	memberWords     = vocabularyOf(members)
+	bareWords       = vocabularyOf("code value number key text string name")
 	stockWords      = vocabularyOf("inventory store shop branch warehouse")
 
 	known = vocabularyOf(protected, working, further, secrets, identities, documents, wares, ids, freely, events, owned,
-		upkeeps, births, totals, things, statuses, intimate, labels, generic, glue, common, "inventory branch warehouse")
+		members, upkeeps, births, totals, things, statuses, intimate, labels, generic, glue, common,
+		"inventory branch warehouse")
 )
