@@ -131,6 +131,10 @@ var documented = []struct {
 		`SELECT avg(n) FROM (SELECT person_id, count(DISTINCT ward) AS n FROM visits GROUP BY person_id) t`,
 		`SELECT n, count(*) FROM (SELECT person_id, count(DISTINCT referral) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
 		`SELECT ward, count(*) FROM (SELECT DISTINCT person_id, ward FROM visits) t GROUP BY ward`,
+		`SELECT count(*) FROM (SELECT person_id, avg(day - date '2025-01-01') AS a FROM visits GROUP BY person_id) t WHERE a > 100.5`,
+		`SELECT ever, count(*) FROM (SELECT person_id, bool_or(ward = 'A' AND day < '2025-03-01') AS ever FROM visits GROUP BY person_id) t GROUP BY 1`,
+		`SELECT month, count(*) FROM (SELECT person_id, min(date_trunc('month', day)) AS month FROM visits GROUP BY person_id) t GROUP BY 1`,
+		`SELECT first, n, count(*) FROM (SELECT person_id, min(ward) AS first, max(CASE ward WHEN 'A' THEN 2 WHEN 'B' THEN 1 END) AS n FROM visits GROUP BY person_id) t GROUP BY 1, 2`,
 	}},
 	{"Sub-queries over the row's own unit", []string{
 		`SELECT p.sex, sum(q.n) FROM people p, LATERAL (SELECT count(*) AS n FROM visits v WHERE v.person_id = p.person_id) q GROUP BY 1`,

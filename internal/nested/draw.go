@@ -304,6 +304,16 @@ func (d *Drawer) grouped(f from, depth int) (string, []column) {
 			by, texts, shows = append(by, text), append(texts, text+" AS "+c.name), append(shows, c)
 			continue
 		}
+		if list := domains(f.columns); len(list) > 0 && d.chance(4) {
+			n, c := d.alias(), column{typ: "integer", values: []string{"0", "1"}}
+			text := d.one("max(", "min(", "sum(") + "CASE WHEN " + d.condition(f.columns, depth-1) + " THEN 1 ELSE 0 END)"
+			if d.chance(2) {
+				text, c = d.one("bool_or(", "bool_and(", "every(")+d.condition(f.columns, depth-1)+")", column{typ: "boolean", values: []string{"true", "false"}}
+			}
+			c.name = n
+			texts, shows = append(texts, text+" AS "+n), append(shows, c)
+			continue
+		}
 		n, text := d.alias(), d.aggregate(f.columns, depth-1)
 		if list := domains(f.columns); len(list) > 0 && d.chance(3) {
 			c := d.among(list)
