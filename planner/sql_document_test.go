@@ -327,7 +327,7 @@ databases that differ in one unit, on both engines.
 
 // sqlNotes are what is before the examples of a title.
 var sqlNotes = map[string]string{
-	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, min and max over the rows whose key equals that of the row around them: 0 or NULL where there are none. LATERAL sub-queries of such aggregates are that too. EXISTS may also compare one
+	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, avg, min, max, bool_or and bool_and over the rows whose key equals that of the row around them: 0 or NULL where there are none. LATERAL sub-queries of such aggregates are that too. EXISTS may also compare one
 column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` or `<>`" + `.
 
 `,
