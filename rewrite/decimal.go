@@ -249,7 +249,8 @@ func (d fixed) digits() int32             { return d.scale }
 
 func (d fixed) tenths(n string, digits int32) string {
 	tenth := policy.Numeric{Coefficient: big.NewInt(1), Scale: digits}
-	return d.settled(d.operate(d.cast(n, d.dialect.DecimalOf(19, 0)), "*", d.literal(tenth.String(), d.dialect.DecimalOf(digits+1, digits))))
+	by := d.literal(tenth.String(), d.dialect.DecimalOf(digits+1, digits))
+	return d.settled(d.operate(d.cast(n, d.dialect.DecimalOf(19, 0)), "*", by))
 }
 
 func digits(n *big.Int) int32 { return int32(len(new(big.Int).Abs(n).String())) }

@@ -453,7 +453,7 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 	case derived.UnitDistinct:
 		return counted("DISTINCT " + n)
 	case derived.UnitMean:
-		return w.mean(g.Column, c, n, filter)
+		return meanOf(w, g.Column, c, n, filter)
 	case derived.UnitMin:
 		return w.call("min", n) + filter
 	case derived.UnitMax:
@@ -472,12 +472,12 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 	return "NULL"
 }
 
-// mean is the mean of a unit's values n of a column, to the nearest number of derived.MeanDigits: of k values that of
+// meanOf is the mean of a unit's values n of a column, to the nearest number of derived.MeanDigits: of k values that of
 // their distances d from the domain's least value, (2·Σd + k) / 2k, in whole numbers.
 //
 // Claim: nothing can fail. Sums are wide until they are cut at what as many values as a policy may declare add up to, k
 // is from 1 to that many, and no number on the way is beyond 2^62 (derived.MeanDigits). Without a value it is NULL.
-func (w *writer) mean(of, c *policy.Column, n, filter string) string {
+func meanOf(w *writer, of, c *policy.Column, n, filter string) string {
 	rows, scale := w.table.MaxRowsPerUnit, max(of.Domain.Scale, 0)
 	digits := derived.MeanDigits(of, rows)
 	units := w.uncut(plans.Factor{Column: of, Exponent: -int(scale)}, n)
@@ -493,11 +493,13 @@ func (w *writer) mean(of, c *policy.Column, n, filter string) string {
 	end, power := derived.MaxAbs(least, most), tenTo(int(digits-scale))
 	end.Mul(end, big.NewInt(rows))
 	sum := "COALESCE(" + w.summed(units, 0) + filter + ", " + w.literal("0", "wide") + ")"
-	sum = "GREATEST(LEAST(" + sum + ", " + w.literal(end.String(), "wide") + "), " + w.literal("-"+end.String(), "wide") + ")"
+	low, high := w.literal("-"+end.String(), "wide"), w.literal(end.String(), "wide")
+	sum = w.cast("GREATEST(LEAST("+sum+", "+high+"), "+low+")", "int8")
 	count := w.call("count", n) + filter
 	k := "GREATEST(LEAST(" + count + ", " + w.whole(rows) + "), " + w.whole(1) + ")"
-	twice := w.operate(w.operate(w.cast(sum, "int8"), "*", w.whole(2*power)), "-", w.operate(k, "*", w.whole(2*power*least.Int64()-1)))
-	mean := w.operate(w.operate(twice, "/", w.operate(k, "*", w.whole(2))), "+", w.whole(power*least.Int64()))
+	first := power * least.Int64()
+	twice := w.operate(w.operate(sum, "*", w.whole(2*power)), "-", w.operate(k, "*", w.whole(2*first-1)))
+	mean := w.operate(w.operate(twice, "/", w.operate(k, "*", w.whole(2))), "+", w.whole(first))
 	mean = w.withinDomain(c, w.decimals(c).tenths(mean, digits))
 	return "CASE WHEN " + w.operate(count, ">", w.whole(0)) + " THEN " + mean + " END"
 }

@@ -26,7 +26,8 @@ import (
 // Tested is a key, or an argument, with its conditions within a step as functions of such columns, or as it is where it
 // has none. Of an argument they are all that it may read within a step: others are added up by what holds where (sums
 // of CASE). All: so are conditions that are no more than of cells.
-func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr, all bool) (*semantics.Expr, *refuse.Refusal) {
+func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr, all bool) (
+	*semantics.Expr, *refuse.Refusal) {
 	within := func(e *semantics.Expr) bool {
 		return slices.ContainsFunc(e.Cols, func(c int) bool {
 			d := r.Table.Columns[c].Domain

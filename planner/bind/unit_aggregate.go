@@ -87,7 +87,8 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 }
 
 // overUnits are the aggregates over a unit's rows.
-var overUnits = map[string]bool{"count": true, "sum": true, "avg": true, "min": true, "max": true, "bool_or": true, "bool_and": true, "every": true}
+var overUnits = map[string]bool{"count": true, "sum": true, "avg": true, "min": true, "max": true, "bool_or": true,
+	"bool_and": true, "every": true}
 
 // ends are the aggregates that are the least or the largest value, and which it is where the order of values is turned.
 // Of truth values false is the least.
@@ -99,7 +100,8 @@ var ends = map[string]struct {
 
 // ofValues binds count(DISTINCT x), sum(x), avg(x), min(x), max(x), bool_or(x) and bool_and(x). An expression is a
 // column first: that which it grows with, of an end, or one that lists what it is.
-func (g *unitAggregates) ofValues(name string, n *pg.Node, arg *semantics.Expr, where []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
+func (g *unitAggregates) ofValues(name string, n *pg.Node, arg *semantics.Expr, where []*semantics.Expr, pos int) (
+	*semantics.Expr, *refuse.Refusal) {
 	end, isEnd := ends[name]
 	if isEnd && end.truths != (arg.Type() == policy.Bool) {
 		return nil, unitAggregate.At(pos, name+" of this type")
@@ -134,10 +136,14 @@ func (g *unitAggregates) ofValues(name string, n *pg.Node, arg *semantics.Expr, 
 // of what they say; what has few values is listed (ADR 146), as are values whose cells are not in their order, where an
 // end of them is asked for.
 func (g *unitAggregates) listed(arg *semantics.Expr, n *pg.Node, isEnd bool) (*semantics.Expr, *refuse.Refusal) {
-	if arg.Form == semantics.FormColumn && (!isEnd || inOrder(g.source.Table.Columns[arg.Cols[0]])) {
+	switch {
+	case arg.Form == semantics.FormColumn && (!isEnd || inOrder(g.source.Table.Columns[arg.Cols[0]])):
 		return arg, nil
-	}
-	if g.b.AsWritten || g.source.MeetsList() || arg.Answered || arg.Awaited { // which may have no list once it is known
+	case arg.Form == semantics.FormColumn && g.source.Table.Columns[arg.Cols[0]].Enum:
+		return nil, nil
+	case arg.Answered || arg.Awaited: // it may have no list once it is known
+		return nil, nil
+	case g.b.AsWritten || g.source.MeetsList():
 		return nil, nil
 	}
 	arg, refusal := g.b.Tested(g.source, "an aggregate", n, arg, len(arg.Cols) > 1)
@@ -150,10 +156,19 @@ func (g *unitAggregates) listed(arg *semantics.Expr, n *pg.Node, isEnd bool) (*s
 	return own, refusal
 }
 
-// inOrder reports whether a column's cells are in the order of their values.
+// inOrder reports whether a column's cells are in the order of their values. An enum's is another than of its texts.
 func inOrder(c *policy.Column) bool {
 	d := c.Domain
-	return d.Ordered() || d.Other < 0 && (c.Type == policy.Bool || c.Type.Integer() || c.Type.Textual() && c.Type != policy.Bpchar && slices.IsSorted(d.Values))
+	return d.Ordered() || d.Other < 0 && (c.Type == policy.Bool || c.Type.Integer() ||
+		c.Type.Textual() && c.Type != policy.Bpchar && !c.Enum && slices.IsSorted(d.Values))
+}
+
+// endType is the type of min and max of a column: text of any text.
+func endType(c *policy.Column) policy.Type {
+	if c.Type.Textual() {
+		return policy.Text
+	}
+	return c.Type
 }
 
 // FilterOf are the conditions of an aggregate's FILTER.
@@ -263,9 +278,9 @@ func (g *unitAggregates) ofColumn(name string, c *policy.Column, where []*semant
 	case name == "avg" && counts:
 		return g.add(derived.UnitAggregate{Kind: derived.UnitMean, Column: c}, where, policy.NumericType, pos)
 	case name == "min" && inOrder(c):
-		return g.add(derived.UnitAggregate{Kind: derived.UnitMin, Column: c}, where, c.Type, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitMin, Column: c}, where, endType(c), pos)
 	case name == "max" && inOrder(c):
-		return g.add(derived.UnitAggregate{Kind: derived.UnitMax, Column: c}, where, c.Type, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitMax, Column: c}, where, endType(c), pos)
 	}
 	return nil, unitAggregate.At(pos, name+"("+c.Name+")")
 }

@@ -160,12 +160,15 @@ func TabulatedIn(t *policy.Table, d *Tabulated) (at int, ok bool) {
 	sum := last.digest()
 	for from := t; from != nil; from = extended(from) {
 		have, is := from.Derived.(*Tabulated)
-		if !is || !slices.Equal(have.Combinations, d.Combinations) || !slices.EqualFunc(have.Args, d.Args, func(a, b *policy.Column) bool {
-			return slices.Index(have.From.Columns, a) == slices.Index(d.From.Columns, b)
-		}) {
+		if !is || !slices.Equal(have.Combinations, d.Combinations) ||
+			!slices.EqualFunc(have.Args, d.Args, func(a, b *policy.Column) bool {
+				return slices.Index(have.From.Columns, a) == slices.Index(d.From.Columns, b)
+			}) {
 			continue
 		}
-		if i := slices.IndexFunc(have.Columns, func(c TabulatedColumn) bool { return c.Name == last.Name && bytes.Equal(c.digest(), sum) }); i >= 0 {
+		if i := slices.IndexFunc(have.Columns, func(c TabulatedColumn) bool {
+			return c.Name == last.Name && bytes.Equal(c.digest(), sum)
+		}); i >= 0 {
 			return len(have.From.Columns) + i, true
 		}
 	}

@@ -197,7 +197,8 @@ func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 		return &policy.Column{Name: word + a.Column.Name, Type: a.Column.Type, Typmod: a.Column.Typmod}, a.Column.Domain.WithNull()
 	}
 	if a.Kind == UnitMean {
-		return &policy.Column{Name: "mean " + a.Column.Name, Type: policy.NumericType, Typmod: -1}, meanDomain(a.Column, rows)
+		mean := &policy.Column{Name: "mean " + a.Column.Name, Type: policy.NumericType, Typmod: -1}
+		return mean, meanDomain(a.Column, rows)
 	}
 	if a.Kind == UnitSum {
 		domain, typ := sumDomain(a.Column, rows), policy.Int8
@@ -265,7 +266,8 @@ func meanDomain(c *policy.Column, rows int64) *policy.Domain {
 	step := big.NewInt(1)
 	coarsen(step, low, high)
 	low.Sub(low, new(big.Int).Mod(low, step))
-	return spaced(policy.NumericType, typmodOf(digits), digits, low, high, step, policy.Rules{Nulls: policy.NullCell, Outside: policy.OutsideExclude})
+	rules := policy.Rules{Nulls: policy.NullCell, Outside: policy.OutsideExclude}
+	return spaced(policy.NumericType, typmodOf(digits), digits, low, high, step, rules)
 }
 
 // sumDomain is what the sum of 1 to rows values of a column may be, nil where that is too far.

@@ -125,7 +125,8 @@ func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 // Listed gives the table a column for an expression, in which values are in their order; nil means it cannot be listed.
 func (x *Tabulator) Listed(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	typ := e.Type()
-	if semantics.Together(x.Table, e.Cols) > derived.MaxTabulated || typ == policy.Bpchar || !typ.Integer() && typ != policy.NumericType && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
+	if semantics.Together(x.Table, e.Cols) > derived.MaxTabulated || typ == policy.Bpchar || !typ.Integer() &&
+		typ != policy.NumericType && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
 		return nil, nil
 	}
 	d, values, refusal := x.values(e)
@@ -133,7 +134,8 @@ func (x *Tabulator) Listed(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 		return nil, refusal
 	}
 	number, texts := numbering(typ, values)
-	at := x.add(e, d, values, derived.TabulatedColumn{Type: typ, Scale: scaleOf(values), Texts: texts}, number)
+	c := derived.TabulatedColumn{Type: typ, Scale: scaleOf(values), Texts: texts}
+	at := x.add(e, d, values, c, number)
 	if at < 0 {
 		return nil, nil
 	}
@@ -198,7 +200,8 @@ func (x *Tabulator) values(e *semantics.Expr) (*derived.Tabulated, []policy.Valu
 
 // add returns the position of the column, c, whose numbers are those of values, which the table gets where it has none;
 // −1 means a value has no number.
-func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy.Value, c derived.TabulatedColumn, number func(policy.Value) (int32, bool)) int {
+func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy.Value, c derived.TabulatedColumn,
+	number func(policy.Value) (int32, bool)) int {
 	c.Name = "listed by " + plans.ColumnNames(d.Args)
 	for n, v := range values {
 		if v == nil {
