@@ -454,10 +454,9 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 		return counted("DISTINCT " + n)
 	case derived.UnitMean:
 		return meanOf(w, g.Column, c, n, filter)
-	case derived.UnitMin:
-		return w.call("min", n) + filter
-	case derived.UnitMax:
-		return w.call("max", n) + filter
+	case derived.UnitMin, derived.UnitMax:
+		word := map[derived.UnitAggregateKind]string{derived.UnitMin: "min", derived.UnitMax: "max"}[g.Kind]
+		return w.call(word, n) + filter
 	case derived.UnitSum:
 		if c.Type != policy.NumericType {
 			return w.cast(w.withinDomain(c, w.summed(n, 0)+filter), "int8")

@@ -283,13 +283,19 @@ func Grows(t *policy.Table, env scalar.Env, e *Expr) (grows, known bool) {
 		return false, false
 	}
 	b := NewBox(t, env)
-	switch bare := e.Form == FormCompare && (e.Args[0].Form == FormColumn || e.Args[1].Form == FormColumn); {
+	bare := e.Form == FormCompare && slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Form == FormColumn })
+	switch {
 	case e.Form == FormColumn:
 		return true, true
 	case (e.Answered || e.Awaited) && !bare, !b.Calm(e, e.Cols[0]):
 		return false, false
 	}
-	none, refusal := e.Value(make(scalar.Row, len(t.Columns)))
+	return b.growing(e)
+}
+
+// growing is Grows of what is monotone on the box.
+func (b *Box) growing(e *Expr) (grows, known bool) {
+	none, refusal := e.Value(make(scalar.Row, len(b.Low)))
 	low, failed := e.Value(b.Low)
 	high, also := e.Value(b.High)
 	if refusal != nil || failed != nil || also != nil || none != nil || (low == nil) != (high == nil) {
