@@ -131,6 +131,9 @@ var documented = []struct {
 		`SELECT avg(n) FROM (SELECT person_id, count(DISTINCT ward) AS n FROM visits GROUP BY person_id) t`,
 		`SELECT n, count(*) FROM (SELECT person_id, count(DISTINCT referral) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
 		`SELECT ward, count(*) FROM (SELECT DISTINCT person_id, ward FROM visits) t GROUP BY ward`,
+		`SELECT avg(a) FROM (SELECT avg(length(note)) AS a FROM visits GROUP BY person_id) t`,
+		`SELECT b, count(*) FROM (SELECT bool_or(ward = 'A') AS b FROM visits GROUP BY person_id) t GROUP BY b`,
+		`SELECT w, count(*) FROM (SELECT min(ward) AS w FROM visits GROUP BY person_id) t GROUP BY w`,
 	}},
 	{"Sub-queries over the row's own unit", []string{
 		`SELECT p.sex, sum(q.n) FROM people p, LATERAL (SELECT count(*) AS n FROM visits v WHERE v.person_id = p.person_id) q GROUP BY 1`,
@@ -323,7 +326,7 @@ databases that differ in one unit, on both engines.
 
 // sqlNotes are what is before the examples of a title.
 var sqlNotes = map[string]string{
-	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, min and max over the rows whose key equals that of the row around them: 0 or NULL where there are none. LATERAL sub-queries of such aggregates are that too. EXISTS may also compare one
+	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, avg, min, max, bool_or and bool_and over the rows whose key equals that of the row around them: 0 or NULL where there are none. LATERAL sub-queries of such aggregates are that too. EXISTS may also compare one
 column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` or `<>`" + `.
 
 `,

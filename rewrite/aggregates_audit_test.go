@@ -88,7 +88,7 @@ func audited(pattern string) bool {
 			return true
 		}
 	}
-	for _, list := range [][]string{joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, fullStatements, alarmStatements} {
+	for _, list := range [][]string{joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, unitStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, fullStatements, alarmStatements} {
 		if slices.ContainsFunc(list, found.MatchString) {
 			return true
 		}

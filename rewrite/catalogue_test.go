@@ -144,7 +144,7 @@ var coarse = strings.NewReplacer("{min: 0, max: 60, step: 5}", "{min: -100000000
 var coarseStatements = []string{`SELECT sum(secs), avg(paid), corr(secs, paid) FROM calls`, `SELECT sum(cost), stddev(minutes) FROM visits`, `SELECT cost, count(*) FROM visits GROUP BY 1`}
 
 func everyStatement() []string {
-	list := slices.Concat(joinStatements, lookupStatements, matchStatements, usingStatements, sumStatements, groupStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listedStatements, jointStatements, fullStatements, jointChoices)
+	list := slices.Concat(joinStatements, lookupStatements, matchStatements, usingStatements, sumStatements, groupStatements, moreStatements, unitStatements, windowStatements, tiedStatements, unionStatements, listedStatements, jointStatements, fullStatements, jointChoices)
 	for _, s := range released {
 		if !slices.Contains(list, s.text) {
 			list = append(list, s.text)

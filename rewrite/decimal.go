@@ -30,6 +30,7 @@ type decimals interface {
 	times(n int64) string                          // what such a part is multiplied by
 	settled(sum string) string                     // a sum as a value of the column
 	digits() int32                                 // after the point, where an engine's type limits them
+	tenths(n string, digits int32) string          // a whole number times 10^−digits, as a value of the column
 }
 
 func (w cells) decimals(c *policy.Column) decimals {
@@ -87,6 +88,10 @@ func (d numeric) operand(c *policy.Column, n string) string {
 func (d numeric) times(n int64) string      { return d.literal(strconv.FormatInt(n, 10), "numeric") }
 func (d numeric) settled(sum string) string { return sum }
 func (d numeric) digits() int32             { return 0 }
+
+func (d numeric) tenths(n string, digits int32) string {
+	return d.operate(d.cast(n, "numeric"), "*", d.constant(policy.Numeric{Coefficient: big.NewInt(1), Scale: digits}))
+}
 
 // fixed is how an engine of limited digits holds a numeric column.
 type fixed struct {
@@ -241,6 +246,12 @@ func (d fixed) times(n int64) string {
 
 func (d fixed) settled(sum string) string { return d.cast(sum, d.columnType(d.column)) }
 func (d fixed) digits() int32             { return d.scale }
+
+func (d fixed) tenths(n string, digits int32) string {
+	tenth := policy.Numeric{Coefficient: big.NewInt(1), Scale: digits}
+	by := d.literal(tenth.String(), d.dialect.DecimalOf(digits+1, digits))
+	return d.settled(d.operate(d.cast(n, d.dialect.DecimalOf(19, 0)), "*", by))
+}
 
 func digits(n *big.Int) int32 { return int32(len(new(big.Int).Abs(n).String())) }
 

@@ -452,10 +452,11 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 	switch g.Kind {
 	case derived.UnitDistinct:
 		return counted("DISTINCT " + n)
-	case derived.UnitMin:
-		return w.call("min", n) + filter
-	case derived.UnitMax:
-		return w.call("max", n) + filter
+	case derived.UnitMean:
+		return meanOf(w, g.Column, c, n, filter)
+	case derived.UnitMin, derived.UnitMax:
+		word := map[derived.UnitAggregateKind]string{derived.UnitMin: "min", derived.UnitMax: "max"}[g.Kind]
+		return w.call(word, n) + filter
 	case derived.UnitSum:
 		if c.Type != policy.NumericType {
 			return w.cast(w.withinDomain(c, w.summed(n, 0)+filter), "int8")
@@ -468,6 +469,38 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column, over s
 	}
 	w.fail("an aggregate of an unknown kind")
 	return "NULL"
+}
+
+// meanOf is the mean of a unit's values n of a column, to the nearest number of derived.MeanDigits: of k values that of
+// their distances d from the domain's least value, (2·Σd + k) / 2k, in whole numbers.
+//
+// Claim: nothing can fail. Sums are wide until they are cut at what as many values as a policy may declare add up to, k
+// is from 1 to that many, and no number on the way is beyond 2^62 (derived.MeanDigits). Without a value it is NULL.
+func meanOf(w *writer, of, c *policy.Column, n, filter string) string {
+	rows, scale := w.table.MaxRowsPerUnit, max(of.Domain.Scale, 0)
+	digits := derived.MeanDigits(of, rows)
+	units := w.uncut(plans.Factor{Column: of, Exponent: -int(scale)}, n)
+	if units == "" { // of decimals that an engine holds with more digits
+		units = w.onGrid(of, n, -int(scale))
+	}
+	if digits < 0 {
+		w.fail("a mean of values that are too large")
+		return "NULL"
+	}
+	least, _ := derived.UnitsOf(of.Domain.Min, scale)
+	most, _ := derived.UnitsOf(of.Domain.Max, scale)
+	end, power := derived.MaxAbs(least, most), tenTo(int(digits-scale))
+	end.Mul(end, big.NewInt(rows))
+	sum := "COALESCE(" + w.summed(units, 0) + filter + ", " + w.literal("0", "wide") + ")"
+	low, high := w.literal("-"+end.String(), "wide"), w.literal(end.String(), "wide")
+	sum = w.cast("GREATEST(LEAST("+sum+", "+high+"), "+low+")", "int8")
+	count := w.call("count", n) + filter
+	k := "GREATEST(LEAST(" + count + ", " + w.whole(rows) + "), " + w.whole(1) + ")"
+	first := power * least.Int64()
+	twice := w.operate(w.operate(sum, "*", w.whole(2*power)), "-", w.operate(k, "*", w.whole(2*first-1)))
+	mean := w.operate(w.operate(twice, "/", w.operate(k, "*", w.whole(2))), "+", w.whole(first))
+	mean = w.withinDomain(c, w.decimals(c).tenths(mean, digits))
+	return "CASE WHEN " + w.operate(count, ">", w.whole(0)) + " THEN " + mean + " END"
 }
 
 // withinDomain cuts a number that is made of a unit's rows, of which no number is declared, at the ends of its domain:

@@ -262,6 +262,7 @@ var sumStatements = []string{
 	`SELECT ward, grouping(ward) AS g, sum(minutes), count(*), avg(minutes), count(DISTINCT who), count(DISTINCT ward) FROM visits GROUP BY ROLLUP (ward)`,
 	`SELECT sum(minutes) FILTER (WHERE ward = 'A'), sum(minutes) FILTER (WHERE ward = 'B'), count(*) FILTER (WHERE ward = 'A'), count(*), sum(minutes) FROM visits`,
 	`SELECT avg(s), sum(s) FROM (SELECT who, sum(minutes) AS s FROM visits GROUP BY who) t`,
+	`SELECT avg(a), sum(a), sum(b), count(a) FROM (SELECT who, avg(minutes) AS a, avg(cost) AS b FROM visits GROUP BY who) t`,
 	`SELECT sum(n * age) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t JOIN people p ON p.person_id = t.who`,
 	`SELECT sum(w.beds * v.minutes), avg(w.floor) FROM visits v JOIN wards w ON v.ward = w.code`,
 	`SELECT ward, round(100.0 * sum(minutes) / nullif(count(*), 0), 1), sum(minutes) * 2 FROM visits GROUP BY ward HAVING avg(minutes) > -100`,
@@ -279,6 +280,52 @@ var sumStatements = []string{
 	`SELECT ward, rank(2) WITHIN GROUP (ORDER BY minutes), percent_rank(2) WITHIN GROUP (ORDER BY minutes DESC),
 		cume_dist(2.5) WITHIN GROUP (ORDER BY cost), rank(3) WITHIN GROUP (ORDER BY minutes NULLS FIRST)
 		FILTER (WHERE room < 4), cume_dist(1) WITHIN GROUP (ORDER BY minutes DESC NULLS LAST) FROM visits GROUP BY 1`,
+}
+
+// unitStatements aggregate a unit's rows by expressions.
+var unitStatements = []string{
+	`SELECT b, count(*) FROM (SELECT who, bool_or(minutes > 3) AS b FROM visits GROUP BY who) t GROUP BY 1`,
+	`SELECT a, b, count(*) FROM (SELECT who, bool_and(ward = 'A' OR minutes < 2) AS a,
+		bool_or(cost > 3.3 AND room < 5) AS b FROM visits GROUP BY who) t GROUP BY 1, 2`,
+	`SELECT a, b, count(*) FROM (SELECT who, bool_and(minutes > 0) FILTER (WHERE ward = 'A') AS a,
+		bool_or(NULLIF(ward, 'B') = 'A') AS b FROM visits GROUP BY who) t GROUP BY 1, 2`,
+	`SELECT m, n, count(*) FROM (SELECT who, max(CASE WHEN ward = 'B' AND minutes > 2 THEN 1 ELSE 0 END) AS m,
+		min(CASE WHEN cost < 2.25 THEN 3 WHEN minutes IS NULL THEN 7 END) AS n
+		FROM visits GROUP BY who) t GROUP BY 1, 2`,
+	`SELECT m, n, count(*) FROM (SELECT who, min(ward) AS m, max(ward) FILTER (WHERE minutes > 0) AS n
+		FROM visits GROUP BY who) t GROUP BY 1, 2`,
+	`SELECT m, n, count(*) FROM (SELECT who,
+		min(CASE ward WHEN 'A' THEN 'second' WHEN 'B' THEN 'first' END) AS m, max(upper(coalesce(ward,
+		'd'))) AS n FROM visits WHERE room > 1 GROUP BY who) t GROUP BY 1, 2`,
+	`SELECT extract(day FROM d)::int AS n, m::int AS k, y::int AS y, count(*) FROM (SELECT who,
+		min(date_trunc('month', day)) AS d, max(extract(month FROM day)) AS m, min(extract(year FROM day)) AS y
+		FROM visits GROUP BY who) t GROUP BY 1, 2, 3`,
+	`SELECT a, b, c, count(*) FROM (SELECT who, min(5 - room) AS a, max(-minutes) AS b, max(room % 3) AS c
+		FROM visits GROUP BY who) t GROUP BY 1, 2, 3`,
+	`SELECT s, r, count(*) FROM (SELECT who, sum(minutes * room) AS s, sum(room + 1) AS r
+		FROM visits GROUP BY who) t GROUP BY 1, 2`,
+	`SELECT s, c, count(*) FROM (SELECT who, sum(CASE WHEN ward = 'A' THEN minutes ELSE 0 END) AS s,
+		count(DISTINCT room % 3) AS c FROM visits GROUP BY who) t GROUP BY 1, 2`,
+	`SELECT a > 2.5, a < 0, floor(a)::int AS f, count(*) FROM (SELECT who, avg(minutes) AS a
+		FROM visits GROUP BY who) t GROUP BY 1, 2, 3`,
+	`SELECT a = 3, a >= 4.25, count(*) FROM (SELECT who, ward, avg(cost) AS a FROM visits GROUP BY who,
+		ward) t GROUP BY 1, 2`,
+	`SELECT a > 1.5, s > 0.5, count(*) FROM (SELECT who, avg(minutes * 2 - room) AS a,
+		avg(CASE WHEN ward = 'A' THEN 1 ELSE 0 END) AS s
+		FROM visits GROUP BY who HAVING avg(minutes) > -1) t GROUP BY 1, 2`,
+	`SELECT a > 2, b > 0.75, count(*) FROM (SELECT who, avg(CASE WHEN ward = 'A' THEN minutes END) AS a,
+		avg(CASE WHEN room < 3 THEN 0.5 ELSE 1 END) AS b FROM visits GROUP BY who) t GROUP BY 1, 2`,
+	`SELECT count(*) FROM people p WHERE (SELECT avg(v.minutes) FROM visits v WHERE v.who = p.person_id) > 2`,
+	`SELECT (SELECT bool_or(v.minutes > 3) FROM visits v WHERE v.who = p.person_id) AS b, (SELECT min(v.ward)
+		FROM visits v WHERE v.who = p.person_id) AS w, count(*) FROM people p GROUP BY 1, 2`,
+	`SELECT b, a > 1, count(*) FROM (SELECT bool_or(minutes > 3) OVER (PARTITION BY who ORDER BY visit) AS b,
+		avg(minutes) OVER (PARTITION BY who ORDER BY visit ROWS 1 PRECEDING) AS a FROM visits) t GROUP BY 1, 2`,
+	`SELECT m, count(*)
+		FROM (SELECT max(CASE WHEN ward = 'A' THEN 2 WHEN room > 6 THEN 1 END) OVER (PARTITION BY who) AS m
+		FROM visits) t GROUP BY 1`,
+	`SELECT p.sex, t.m, count(*) FROM people p LEFT JOIN (SELECT who,
+		max(CASE WHEN minutes > 5 THEN 1 ELSE 0 END) AS m
+		FROM visits GROUP BY who) t ON t.who = p.person_id GROUP BY 1, 2`,
 }
 
 // listedStatements look public rows up by columns of which there are too many combinations of cells, or add up what is

@@ -51,7 +51,7 @@ func TestMomentsDoNotMatter(t *testing.T) {
 		return slices.DeleteFunc(alone(measures(t, p, dialect.Citus, statements, privacy.MicroEpsilon(100_000))), func(m measured) bool { return len(m.query.Required()) > 0 })
 	}
 	found, planted, full := worst{}, worst{}, of(fullStatements)
-	every := of(slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, jointStatements, fullStatements))
+	every := of(slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, unitStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, jointStatements, fullStatements))
 	r := rand.New(rand.NewPCG(seed, 1))
 	rounds := stattest.Length(24, 600)
 	for round := range rounds {

@@ -551,7 +551,7 @@ func TestAuditNeighbours(t *testing.T) {
 	const seed = 4411
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(len(variantNames)/3, 1200)
-	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, jointStatements, fullStatements)
+	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, unitStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, jointStatements, fullStatements)
 	for _, name := range []string{"DuckDB", "PostgreSQL", "snapshot"} {
 		t.Run(name, func(t *testing.T) {
 			names := variantNames

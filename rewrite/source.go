@@ -323,9 +323,12 @@ func (w *writer) tabulated(d *derived.Tabulated) string {
 		name := "v" + strconv.Itoa(i+1)
 		names, lists = append(names, name), append(lists, said)
 		value := alias + "." + name
-		if c.Type == policy.DateType {
+		switch c.Type {
+		case policy.DateType:
 			value = w.operate(w.constant(w.table.Columns[at], policy.Date(0)), "+", value)
-		} else {
+		case policy.NumericType:
+			value = w.decimals(w.table.Columns[at]).tenths(value, c.Scale)
+		default:
 			value = w.cast(value, "int8")
 		}
 		items = append(items, value+" AS n"+strconv.Itoa(at+1))

@@ -304,6 +304,11 @@ func (d *Drawer) grouped(f from, depth int) (string, []column) {
 			by, texts, shows = append(by, text), append(texts, text+" AS "+c.name), append(shows, c)
 			continue
 		}
+		if d.chance(4) {
+			text, c := d.ever(f.columns, depth-1)
+			texts, shows = append(texts, text+" AS "+c.name), append(shows, c)
+			continue
+		}
 		n, text := d.alias(), d.aggregate(f.columns, depth-1)
 		if list := domains(f.columns); len(list) > 0 && d.chance(3) {
 			c := d.among(list)
@@ -319,6 +324,17 @@ func (d *Drawer) grouped(f from, depth int) (string, []column) {
 		text += " HAVING " + d.aggregate(f.columns, depth-1) + d.one(" > 1", " = 1", " <= 2")
 	}
 	return text, shows
+}
+
+// ever is whether a condition holds of some or all rows, in truth values or numbers.
+func (d *Drawer) ever(in []column, depth int) (string, column) {
+	of := d.condition(in, depth)
+	if d.chance(2) {
+		return d.one("bool_or(", "bool_and(", "every(") + of + ")",
+			column{name: d.alias(), typ: "boolean", values: []string{"true", "false"}}
+	}
+	return d.one("max(", "min(", "sum(") + "CASE WHEN " + of + " THEN 1 ELSE 0 END)",
+		column{name: d.alias(), typ: "integer", values: []string{"0", "1"}}
 }
 
 // together puts rows of two SELECTs together.

@@ -249,7 +249,7 @@ func (g *Grouping) momentOf(name string, n *pg.Node, where []*semantics.Expr, t 
 	if name == "avg" && addedAsInterval(arg.Type()) {
 		return g.totalInterval(name, n, arg.Type(), where, t, pos)
 	}
-	if arg, refusal = g.b.Tested(g.Rows, t.Place, n, arg); refusal != nil {
+	if arg, refusal = g.b.Tested(g.Rows, t.Place, n, arg, false); refusal != nil {
 		return nil, refusal
 	}
 	return g.moment(name, arg, where, nil, pos)

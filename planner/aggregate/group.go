@@ -169,7 +169,7 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 	}
 	if _, known := g.keyAt[e.Canon]; !known {
 		canon := e.Canon
-		if e, refusal = g.b.Tested(g.Rows, "GROUP BY", n, e); refusal != nil {
+		if e, refusal = g.b.Tested(g.Rows, "GROUP BY", n, e, false); refusal != nil {
 			return 0, refusal
 		}
 		if g.Fanned != nil {

@@ -25,15 +25,16 @@ import (
 
 // Tested is a key, or an argument, with its conditions within a step as functions of such columns, or as it is where it
 // has none. Of an argument they are all that it may read within a step: others are added up by what holds where (sums
-// of CASE).
-func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+// of CASE). All: so are conditions that are no more than of cells.
+func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr, all bool) (
+	*semantics.Expr, *refuse.Refusal) {
 	within := func(e *semantics.Expr) bool {
 		return slices.ContainsFunc(e.Cols, func(c int) bool {
 			d := r.Table.Columns[c].Domain
 			return d != nil && !d.Single()
 		})
 	}
-	if b.AsWritten || r.MeetsList() || !within(e) {
+	if b.AsWritten || r.MeetsList() || !all && !within(e) {
 		return e, nil
 	}
 	table, t, plain, found := r.Table, b.OverRows(r, place), b.OverRows(r, place), false
@@ -63,7 +64,7 @@ func (b *Binder) Tested(r *Rows, place string, n *pg.Node, e *semantics.Expr) (*
 		return e, nil
 	}
 	tested, refusal := t.Expr(n)
-	if noted := b.Notes; refusal == nil && r.test(met) { // the columns have other names then
+	if noted := b.Notes; refusal == nil && r.test(met, all) { // the columns have other names then
 		tested, refusal = t.Expr(n)
 		b.Notes = noted
 	}
@@ -133,9 +134,9 @@ var truthValues = map[byte]policy.Value{'t': true, 'f': false, 'n': nil}
 // be NULL and of which none says anything of another.
 const maxTested = 59049
 
-// test gives the rows a column for those conditions of a list that read the same columns, some of them within a step,
-// and reports whether there are such.
-func (r *Rows) test(list []condition) (some bool) {
+// test gives the rows a column for those conditions of a list that read the same columns, all of them or where some are
+// within a step, and reports whether there are such.
+func (r *Rows) test(list []condition, all bool) (some bool) {
 	for len(list) > 0 {
 		read := list[0].reads()
 		var same, others []condition
@@ -146,7 +147,7 @@ func (r *Rows) test(list []condition) (some bool) {
 				others = append(others, c)
 			}
 		}
-		if slices.ContainsFunc(same, func(c condition) bool { return c.within }) {
+		if all || slices.ContainsFunc(same, func(c condition) bool { return c.within }) {
 			r.testTogether(same)
 			some = true
 		}

@@ -142,14 +142,13 @@ func (b *Binder) branchOf(r, first *Rows) (branch derived.UnitedBranch, exprs []
 		return branch, nil, unionColumns.At(r.pos)
 	}
 	settler := b.Settles(&semantics.Translator{}, r).Settler
-	var listed *lookup.Tabulator // what the rows look up, or make of few columns
 	for _, e := range r.exprs {
 		if e = settler.Settled(e); e.Form != semantics.FormColumn && !e.IsConstant() && !b.AsWritten {
-			x := listed.Again(b.Env, r.Table)
+			x := &lookup.Tabulator{Env: b.Env, Table: r.Table} // what the rows look up, or make of few columns
 			if own, refusal := x.Column(e); refusal != nil {
 				return branch, nil, refusal
 			} else if own != nil {
-				e, listed = own, x
+				e = own
 				r.Become(x.Table)
 			}
 		}

@@ -90,6 +90,7 @@ const (
 	UnitMin
 	UnitMax
 	UnitDistinctKeys // different values of the key
+	UnitMean         // of a column of numbers, with MeanDigits after the point
 )
 
 // UnitAggregate is one aggregate over the rows for which Where holds.

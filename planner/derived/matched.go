@@ -1,12 +1,14 @@
 package derived
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -37,10 +39,11 @@ type Tabulated struct {
 }
 
 // TabulatedColumn is a number for each combination; Known nil: for all of them. Of texts and booleans it is the place
-// among Texts, of dates the number of days since 1970.
+// among Texts, of dates the number of days since 1970, of decimals a number of units of 10^−Scale.
 type TabulatedColumn struct {
 	Name   string
 	Type   policy.Type
+	Scale  int32
 	Texts  []string
 	Values []int32
 	Known  []bool
@@ -74,7 +77,11 @@ func (c TabulatedColumn) digest() []byte {
 		}
 		own.Write(b)
 	}
-	for _, text := range append([]string{c.Type.Name()}, c.Texts...) {
+	kind := c.Type.Name()
+	if c.Type == policy.NumericType {
+		kind += " " + strconv.Itoa(int(c.Scale))
+	}
+	for _, text := range append([]string{kind}, c.Texts...) {
 		own.Write(predicate.EncodeText(nil, text))
 	}
 	return own.Sum(nil)
@@ -97,6 +104,8 @@ func (c TabulatedColumn) domain() *policy.Domain {
 		return steppedDomain(c.Type, -1, least, most, policy.NullCell)
 	case c.Type == policy.DateType:
 		return spaced(c.Type, -1, 0, big.NewInt(least), big.NewInt(most), big.NewInt(1), rules)
+	case c.Type == policy.NumericType:
+		return spaced(c.Type, typmodOf(c.Scale), c.Scale, big.NewInt(least), big.NewInt(most), big.NewInt(1), rules)
 	}
 	domain, err := policy.Enumerate(c.Type, c.Texts, rules)
 	if err != nil || least < 0 || most >= int64(domain.Regular) {
@@ -144,6 +153,28 @@ func NewTabulated(d *Tabulated) *policy.Table {
 	return t
 }
 
+// TabulatedIn is the position of the column of t that is already what the last one of a list over t, or over what t is
+// listed of, would be; false means there is none.
+func TabulatedIn(t *policy.Table, d *Tabulated) (at int, ok bool) {
+	last := d.Columns[len(d.Columns)-1]
+	sum := last.digest()
+	for from := t; from != nil; from = extended(from) {
+		have, is := from.Derived.(*Tabulated)
+		if !is || !slices.Equal(have.Combinations, d.Combinations) ||
+			!slices.EqualFunc(have.Args, d.Args, func(a, b *policy.Column) bool {
+				return slices.Index(have.From.Columns, a) == slices.Index(d.From.Columns, b)
+			}) {
+			continue
+		}
+		if i := slices.IndexFunc(have.Columns, func(c TabulatedColumn) bool {
+			return c.Name == last.Name && bytes.Equal(c.digest(), sum)
+		}); i >= 0 {
+			return len(have.From.Columns) + i, true
+		}
+	}
+	return 0, false
+}
+
 // And is the same list with one more column, which is a function of the one at a place: value of its number. It is nil
 // where the column has a number where that one has none.
 func (d *Tabulated) And(c TabulatedColumn, of int, value func(n policy.Value) (int32, bool)) *Tabulated {
@@ -164,6 +195,8 @@ func (c TabulatedColumn) Of(i int) policy.Value {
 		return nil
 	case c.Type == policy.DateType:
 		return policy.Date(c.Values[i])
+	case c.Type == policy.NumericType:
+		return policy.Numeric{Coefficient: big.NewInt(int64(c.Values[i])), Scale: c.Scale}
 	case c.Type == policy.Bool:
 		return c.Values[i] == 1
 	case c.Texts != nil:

@@ -196,6 +196,10 @@ func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 		word := map[UnitAggregateKind]string{UnitMin: "min ", UnitMax: "max "}[a.Kind]
 		return &policy.Column{Name: word + a.Column.Name, Type: a.Column.Type, Typmod: a.Column.Typmod}, a.Column.Domain.WithNull()
 	}
+	if a.Kind == UnitMean {
+		mean := &policy.Column{Name: "mean " + a.Column.Name, Type: policy.NumericType, Typmod: -1}
+		return mean, meanDomain(a.Column, rows)
+	}
 	if a.Kind == UnitSum {
 		domain, typ := sumDomain(a.Column, rows), policy.Int8
 		if a.Column.Type == policy.NumericType {
@@ -213,6 +217,57 @@ func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 		least = 1 // a group has a row
 	}
 	return &policy.Column{Name: name, Type: policy.Int8, Typmod: -1}, steppedDomain(policy.Int8, -1, least, rows, policy.NullExclude)
+}
+
+// How a mean of a unit's values is a column. Of
+//
+//	SELECT count(*) FROM (SELECT person_id, avg(minutes) AS a FROM visits GROUP BY person_id) t WHERE a > 60
+//
+// it is a number with nine digits after the point, or fewer where the values are larger: the nearest one.
+//
+// Claim. Let values have s digits after the point, be n at most, and the mean be in units of 10^−d. Of a constant c of k
+// digits, n · 10^max(s, k) ≤ 10^d, the unit's mean is above, at or below c as what it is rounded to is. Proof. A mean is
+// m / (i · 10^s) of a whole m and an i ≤ n. If it is not c it is off by a whole multiple of 1 / (i · 10^max(s, k)), that
+// is by 10^−d at least, and rounding moves it by half of that at most, c being a multiple of 10^−d. Theorem. It lies
+// between the ends of the column's domain, which are multiples of 10^−d.
+
+// maxMeanDigits is how many digits a mean has at most.
+const maxMeanDigits = 9
+
+// MeanDigits is how many digits after the point the mean of at most so many values of a column has, or −1 where they
+// are too large. No number on the way to it is beyond 2^62, nor is their sum beyond 2^50.
+func MeanDigits(c *policy.Column, rows int64) int32 {
+	scale := max(c.Domain.Scale, 0)
+	least, ok := UnitsOf(c.Domain.Min, scale)
+	most, also := UnitsOf(c.Domain.Max, scale)
+	size := MaxAbs(least, most)
+	if !ok || !also || new(big.Int).Mul(size, big.NewInt(rows)).BitLen() > 50 {
+		return -1
+	}
+	size.Mul(size, big.NewInt(4))
+	size.Add(size, big.NewInt(1)).Mul(size, big.NewInt(rows))
+	for digits := int32(maxMeanDigits); digits >= scale; digits-- {
+		if new(big.Int).Mul(size, Tens(digits-scale)).BitLen() <= 62 {
+			return digits
+		}
+	}
+	return -1
+}
+
+// meanDomain is what the mean of 1 to rows values of a column may be, nil where that is too far. Its cells are as fine
+// as their number allows.
+func meanDomain(c *policy.Column, rows int64) *policy.Domain {
+	digits := MeanDigits(c, rows)
+	if digits < 0 {
+		return nil
+	}
+	low, _ := UnitsOf(c.Domain.Min, digits)
+	high, _ := UnitsOf(c.Domain.Max, digits)
+	step := big.NewInt(1)
+	coarsen(step, low, high)
+	low.Sub(low, new(big.Int).Mod(low, step))
+	rules := policy.Rules{Nulls: policy.NullCell, Outside: policy.OutsideExclude}
+	return spaced(policy.NumericType, typmodOf(digits), digits, low, high, step, rules)
 }
 
 // sumDomain is what the sum of 1 to rows values of a column may be, nil where that is too far.

@@ -90,34 +90,43 @@ func (x *Tabulator) column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	if values == nil || refusal != nil {
 		return nil, refusal
 	}
-	scale := int32(0)
-	for _, v := range values {
-		if k, ok := v.(policy.Numeric); ok {
-			scale = max(scale, k.Scale)
-		}
-	}
+	scale := scaleOf(values)
 	number := func(v policy.Value) (int32, bool) { return small(v, scale) }
-	t := x.add(e, d, values, derived.TabulatedColumn{Type: policy.Int4}, number)
-	if t == nil {
+	at := x.add(e, d, values, derived.TabulatedColumn{Type: policy.Int4}, number)
+	if at < 0 {
 		return nil, nil
 	}
-	own, refusal := x.worth(semantics.ColumnExpr(len(t.Columns)-1, policy.Int4, -1, e.Pos), e, scale)
+	own, refusal := x.worth(semantics.ColumnExpr(at, policy.Int4, -1, e.Pos), e, scale)
 	if refusal == nil {
-		x.Table, x.known[e.Canon] = t, own
+		x.known[e.Canon] = own
 	}
 	return own, refusal
 }
 
-// Column is an expression as a column of the table, which it gets for it; nil means it cannot be listed.
-func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
-	if have := x.known["column "+e.Canon]; have != nil || e.Form == semantics.FormColumn || e.IsConstant() {
-		if have == nil {
-			have = e
+// scaleOf is how many digits after the point some values have.
+func scaleOf(list []policy.Value) (scale int32) {
+	for _, v := range list {
+		if k, ok := v.(policy.Numeric); ok {
+			scale = max(scale, k.Scale)
 		}
-		return have, nil
 	}
+	return scale
+}
+
+// Column is an expression as a column of the table, which it gets for it where it is none; nil means it cannot be
+// listed.
+func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+	if e.Form == semantics.FormColumn || e.IsConstant() {
+		return e, nil
+	}
+	return x.Listed(e)
+}
+
+// Listed gives the table a column for an expression, in which values are in their order; nil means it cannot be listed.
+func (x *Tabulator) Listed(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	typ := e.Type()
-	if semantics.Together(x.Table, e.Cols) > derived.MaxTabulated || typ == policy.Bpchar || !typ.Integer() && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
+	if semantics.Together(x.Table, e.Cols) > derived.MaxTabulated || typ == policy.Bpchar || !typ.Integer() &&
+		typ != policy.NumericType && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
 		return nil, nil
 	}
 	d, values, refusal := x.values(e)
@@ -125,13 +134,12 @@ func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 		return nil, refusal
 	}
 	number, texts := numbering(typ, values)
-	t := x.add(e, d, values, derived.TabulatedColumn{Type: typ, Texts: texts}, number)
-	if t == nil {
+	c := derived.TabulatedColumn{Type: typ, Scale: scaleOf(values), Texts: texts}
+	at := x.add(e, d, values, c, number)
+	if at < 0 {
 		return nil, nil
 	}
-	own := semantics.ColumnExpr(len(t.Columns)-1, typ, e.Typmod(), e.Pos)
-	x.Table, x.known["column "+e.Canon] = t, own
-	return own, nil
+	return semantics.ColumnExpr(at, typ, e.Typmod(), e.Pos), nil
 }
 
 // numbering gives each value of a type a number: a text its place among those of a list, in their order.
@@ -155,7 +163,8 @@ func numbering(typ policy.Type, list []policy.Value) (number func(policy.Value) 
 			places[text] = int32(i)
 		}
 	case typ != policy.Bool:
-		return func(v policy.Value) (int32, bool) { return small(v, 0) }, nil
+		scale := scaleOf(list)
+		return func(v policy.Value) (int32, bool) { return small(v, scale) }, nil
 	}
 	return func(v policy.Value) (int32, bool) {
 		place, ok := places[v]
@@ -189,8 +198,10 @@ func (x *Tabulator) values(e *semantics.Expr) (*derived.Tabulated, []policy.Valu
 	return d, values, nil
 }
 
-// add makes the table with one more column, c, whose numbers are those of values; nil means one has none.
-func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy.Value, c derived.TabulatedColumn, number func(policy.Value) (int32, bool)) *policy.Table {
+// add returns the position of the column, c, whose numbers are those of values, which the table gets where it has none;
+// −1 means a value has no number.
+func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy.Value, c derived.TabulatedColumn,
+	number func(policy.Value) (int32, bool)) int {
 	c.Name = "listed by " + plans.ColumnNames(d.Args)
 	for n, v := range values {
 		if v == nil {
@@ -198,7 +209,7 @@ func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy
 		}
 		k, ok := number(v)
 		if !ok {
-			return nil
+			return -1
 		}
 		d.Combinations, c.Values = append(d.Combinations, int32(n)), append(c.Values, k)
 	}
@@ -206,7 +217,15 @@ func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy
 	if own := x.and(e, c, values, number); own != nil {
 		d = own
 	}
-	return derived.NewTabulated(d)
+	if at, ok := derived.TabulatedIn(x.Table, d); ok {
+		return at
+	}
+	t := derived.NewTabulated(d)
+	if t == nil {
+		return -1
+	}
+	x.Table = t
+	return len(t.Columns) - 1
 }
 
 // bytesTabulated is about what a value of a list takes while it is made.

@@ -274,6 +274,36 @@ func (b *Box) Calm(e *Expr, column int) bool {
 	return e.calm(b.Low, b.High)
 }
 
+// Grows reports whether an expression never falls where its only column grows (grows), or never grows (not grows), and
+// is NULL where that is, and else nowhere or everywhere; known is false of any other. The least value of such an
+// expression is that of the column's least or largest value. Of what is answered first it may read a constant that the
+// column is compared with: nothing else is known for every answer.
+func Grows(t *policy.Table, env scalar.Env, e *Expr) (grows, known bool) {
+	if !e.Monotone || len(e.Cols) != 1 || t.Columns[e.Cols[0]].Open != nil || !t.Columns[e.Cols[0]].Domain.Ordered() {
+		return false, false
+	}
+	b := NewBox(t, env)
+	bare := e.Form == FormCompare && slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Form == FormColumn })
+	switch {
+	case e.Form == FormColumn:
+		return true, true
+	case (e.Answered || e.Awaited) && !bare, !b.Calm(e, e.Cols[0]):
+		return false, false
+	}
+	return b.growing(e)
+}
+
+// growing is Grows of what is monotone on the box.
+func (b *Box) growing(e *Expr) (grows, known bool) {
+	none, refusal := e.Value(make(scalar.Row, len(b.Low)))
+	low, failed := e.Value(b.Low)
+	high, also := e.Value(b.High)
+	if refusal != nil || failed != nil || also != nil || none != nil || (low == nil) != (high == nil) {
+		return false, false
+	}
+	return low == nil || scalar.Compare(e.Type(), low, high) <= 0, true
+}
+
 // Same tells equal values, NULL being equal to NULL.
 func Same(t policy.Type, a, b policy.Value) bool {
 	if a == nil || b == nil {

@@ -556,8 +556,47 @@ func (g *grammar) perUnit() place {
 		list = append(list, g.one("sum", "max", "min")+"("+c.name+") AS m")
 		p.columns = append(p.columns, column{name: a + ".m", kind: wholeKind, values: c.values})
 	}
+	if g.chance(2) {
+		sql, c := g.ofRows(in.columns)
+		list = append(list, sql+" AS v")
+		c.name = a + ".v"
+		p.columns = append(p.columns, c)
+	}
 	p.text = "(SELECT " + strings.Join(list, ", ") + " FROM " + in.text + where + " GROUP BY " + strings.Join(keys, ", ") + ") AS " + a
 	return p
+}
+
+// ofRows is an aggregate of an expression over rows of a unit, and what is like it.
+func (g *grammar) ofRows(in []column) (sql string, like column) {
+	numbers := column{kind: wholeKind, values: []string{"0", "1", "2"}}
+	truths := column{kind: boolKind, values: []string{"true", "false"}}
+	p, filter := g.predicate(in, 1), ""
+	if g.chance(4) {
+		filter = " FILTER (WHERE " + g.predicate(in, 0) + ")"
+	}
+	switch k := g.IntN(8); {
+	case k == 0:
+		return g.one("max", "min", "sum") + "(CASE WHEN " + p + " THEN " + g.one("1", "2") + " ELSE 0 END)" + filter, numbers
+	case k == 1:
+		return g.one("max", "min") + "(CASE WHEN " + p + " THEN 2 WHEN " + g.predicate(in, 0) + " THEN 1 END)" + filter, numbers
+	case k == 2:
+		if c, ok := g.pick(in, textKind); ok {
+			return g.one("max(", "min(") + c.name + " COLLATE \"C\")" + filter, c
+		}
+	case k == 3:
+		if c, ok := g.pick(in, dateKind, timeKind); ok {
+			return g.one("max", "min") + "(extract(" + g.one("year", "month") + " FROM " + c.name + ")::int)" + filter, column{kind: wholeKind, values: []string{"1", "6", "2024"}}
+		}
+	case k == 4, k == 5:
+		if c, ok := g.pick(in, wholeKind, moneyKind); ok {
+			return "avg(" + c.name + ")" + filter + g.one(" > ", " <= ", " = ") + g.value(c), truths
+		}
+	case k == 6:
+		if c, ok := g.pick(in, wholeKind); ok {
+			return g.one("max", "min", "sum") + "(" + c.name + g.one(" % 3", " + 1", " * 2") + ")" + filter, numbers
+		}
+	}
+	return g.one("bool_or", "bool_and", "every") + "(" + p + ")" + filter, truths
 }
 
 // pick picks a column of one of the kinds.
