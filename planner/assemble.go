@@ -331,7 +331,8 @@ func (p assembly) choosesAmong(
 	where := lp.Question.Choices[asked.Of].Where
 	for n := range lp.Counters {
 		c, run := &lp.Counters[n], &leaf.Counts[n].Runs[asked.Set]
-		if selected.Spans == nil && c.CountsRows() && run.Measure >= 0 && run.Ladder == nil && choose.HoldsOf(c.Where, where) {
+		counted := c.CountsRows() && run.Measure >= 0 && run.Ladder == nil
+		if counted && selected.Spans == nil && choose.HoldsOf(c.Where, where) {
 			selected.Among, selected.Least = run, p.RunError(run).HalfWidth
 			return
 		}

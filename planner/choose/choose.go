@@ -69,8 +69,8 @@ func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	}
 	most -= ch.rollUp(leaves, most)
 	paths, refusal := ch.equalShares(leaves, most)
-	buys, buysPresence := buysSome(leaves, paths)
-	if !slices.ContainsFunc(leaves, func(lp *LeafPlan) bool { return lp.presence }) || buysPresence || refusal == nil && !buys {
+	some := slices.ContainsFunc(leaves, func(lp *LeafPlan) bool { return lp.presence })
+	if buys, presence := buysSome(leaves, paths); !some || presence || refusal == nil && !buys {
 		return paths, refusal
 	}
 	hints, dates := ch.Hints, ch.Dates
@@ -144,9 +144,9 @@ func (ch *Optimizer) equalShares(leaves []*LeafPlan, most int) ([][]*Path, *refu
 	}
 }
 
-// presencePart is the part of a statement's cost that presences take, which say which groups have rows where medians and
-// the like of them are shown and no count is: the half-width of a count for it is about the rank error of a median among
-// 50 values for the rest, which is an eighth more than it would be for all.
+// presencePart is the part of a statement's cost that presences take, which say which groups have rows where medians
+// and the like of them are shown and no count is: the half-width of a count for it is about the rank error of a median
+// among 50 values for the rest, which is an eighth more than it would be for all.
 const presencePart = WholeShare / 8
 
 // attempt picks the paths when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests

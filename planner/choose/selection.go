@@ -221,16 +221,19 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 // countPresence counts the rows of groups among which something is chosen, where no counter does: what is chosen among
 // no rows is any value. It reports whether nothing else is counted. Groups of found keys have rows.
 func countPresence(q *linear.Question) bool {
-	if len(q.Keys) == 0 || q.Turned != nil || slices.ContainsFunc(q.Keys, func(e *semantics.Expr) bool { return semantics.Closed(q.Table, e) != nil }) {
+	found := func(e *semantics.Expr) bool { return semantics.Closed(q.Table, e) != nil }
+	if len(q.Keys) == 0 || q.Turned != nil || slices.ContainsFunc(q.Keys, found) {
 		return false
 	}
 	before := len(q.Counters)
 	for _, set := range q.Choices {
-		if !slices.ContainsFunc(q.Counters, func(c linear.Counter) bool { return c.CountsRows() && HoldsOf(c.Where, set.Where) }) {
+		tells := func(c linear.Counter) bool { return c.CountsRows() && HoldsOf(c.Where, set.Where) }
+		if !slices.ContainsFunc(q.Counters, tells) {
 			q.CounterFor(set.Where)
 		}
 	}
-	return len(q.Counters) > before && !slices.ContainsFunc(q.Counters[:before], func(c linear.Counter) bool { return c.Choice == nil })
+	counts := func(c linear.Counter) bool { return c.Choice == nil }
+	return len(q.Counters) > before && !slices.ContainsFunc(q.Counters[:before], counts)
 }
 
 // HoldsOf reports whether each condition of a counter is one of a choice, whose rows are among the counter's then.

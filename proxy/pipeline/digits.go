@@ -32,6 +32,8 @@ func isComputed(c plans.OutColumn) bool {
 const (
 	mostToldCells = 256
 	mostToldTime  = 200 * time.Millisecond
+
+	mostDigitsTime = 2 * time.Second // where values have the digits that their errors leave
 )
 
 // tellsOff are the columns whose errors the notice tells when their values are there: numbers that are computed from
@@ -60,10 +62,11 @@ func isQuickRedrawn(plan *plans.Plan) bool {
 	if at := plan.Outer.Direct.Leaf; at >= 0 {
 		cells *= max(1, plan.Leaves[at].Rows)
 	}
+	drawn := 0
 	for _, m := range plan.Measures {
-		cells = max(cells, m.Spec.Cells*max(1, len(m.Counters)))
+		drawn += m.Spec.Cells * max(1, len(m.Counters))
 	}
-	return cells <= mostToldCells
+	return max(cells, drawn) <= mostToldCells
 }
 
 // offOf is how far a number may be off by its interval, nil where that is not known.

