@@ -38,6 +38,16 @@ SELECT width_bucket(age, 0, 100, 10), sex, count(*) FROM people GROUP BY 1, 2;
 SELECT avg(income) FROM people;
 SELECT count(*) FROM people WHERE age BETWEEN 18 AND 30 AND sex = 'Female'`
 
+// TestBatchOfMedians: medians by groups, whose presence a batch counts as it counts anything, are in a batch.
+func TestBatchOfMedians(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	b, err := workload.PlanBatch(parsedAll(t, c, `SELECT sex, count(*) FROM people GROUP BY sex;
+		SELECT sex, percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FROM people GROUP BY sex`), c, epsilon(t, "1"))
+	if err != nil || b.Cost.Epsilon.Micro() > epsilon(t, "1").Micro() {
+		t.Fatal(b, err)
+	}
+}
+
 // TestBatchIsFreeAfterwards: what a batch buys answers each of its statements for nothing, and no strategy that was
 // looked at for the whole batch has a smaller error than the one that is taken.
 func TestBatchIsFreeAfterwards(t *testing.T) {

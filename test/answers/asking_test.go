@@ -20,7 +20,8 @@ func TestHints(t *testing.T) {
 	var heard [2]string
 	for i, without := range []int{0, 7} {
 		s, path := kit.Lab{Engine: "duckdb", Change: []string{
-			"name: bob, ", "name: bob, settings: {hints: message, error_columns: true, digits: significant}, "}}.Lay(t, without)
+			"name: bob, ", "name: bob, settings: {hints: message, error_columns: true, digits: significant}, ",
+		}}.Lay(t, without)
 		s.Program = kit.Serve(t, path)
 		alice, bob := s.Connect("alice", "lab"), s.Connect("bob", "lab")
 		for _, sql := range []string{

@@ -269,6 +269,24 @@ func TestOnlineReleaseHasOneInstance(t *testing.T) {
 	}
 }
 
+// TestMediansBesideOnline: where an online release says how many rows a group has, it says of which the median is NULL.
+func TestMediansBesideOnline(t *testing.T) {
+	kit.Beside(t)
+	release := strings.Replace(onlineRelease(4, ", insist: true"), "{column: age, step: 10}", "{column: income, step: 10000}", 1)
+	w := kit.Serve(t, kit.DuckDBReleasing(t, 0, release)).Connect("alice", "lab")
+	w.Ask("SET dp.epsilon = 1")
+	w.Ask("SELECT count(*) FROM people WHERE income < 40000 AND city = 'c1'")
+	const sql = `SELECT hiv, median(income) FROM people GROUP BY 1`
+	for range 2 {
+		if a := w.Ask(sql); a.Err != nil || len(a.Rows) < 2 {
+			t.Errorf("%v, %v", a.Err, a.Rows)
+		}
+	}
+	if text := explainText(t, w, sql); !strings.Contains(text, "online over public.people") {
+		t.Error(text)
+	}
+}
+
 // TestMedianBasicThroughSQL: the median mechanism over small databases needs a public number of rows and δ, pays both,
 // and answers so many questions.
 func TestMedianBasicThroughSQL(t *testing.T) {

@@ -585,7 +585,8 @@ func (g *grammar) ofRows(in []column) (sql string, like column) {
 		}
 	case k == 3:
 		if c, ok := g.pick(in, dateKind, timeKind); ok {
-			return g.one("max", "min") + "(extract(" + g.one("year", "month") + " FROM " + c.name + ")::int)" + filter, column{kind: wholeKind, values: []string{"1", "6", "2024"}}
+			text := g.one("max", "min") + "(extract(" + g.one("year", "month") + " FROM " + c.name + ")::int)" + filter
+			return text, column{kind: wholeKind, values: []string{"1", "6", "2024"}}
 		}
 	case k == 4, k == 5:
 		if c, ok := g.pick(in, wholeKind, moneyKind); ok {
