@@ -68,7 +68,6 @@ var clinicNotes = map[string]string{
 	"OP12": "A rank among all rows. percentile_disc(0.25) WITHIN GROUP (ORDER BY days) is answered.",
 	"OP13": "The band reads two columns, and a person may have several observations in one band. Counted by " +
 		"observations it is answered.",
-	"OP14": "min(extract(year FROM day)); extract(year FROM min(day)) is answered.",
 	"CO6":  "One person's conditions: no noise hides them.",
 	"CO17": "A rank among all persons. percentile_disc(0.25) WITHIN GROUP (ORDER BY n) is answered.",
 	"CE4": "The decade reads two columns. A sub-query of each person's different years of era and birth is " +
@@ -84,8 +83,6 @@ var clinicNotes = map[string]string{
 	"DX16": "A quotient of two sums of each person's. The sums of both over all persons are answered, and " +
 		"their quotient.",
 	"DX26": "A rank among all rows. percentile_disc(0.25) WITHIN GROUP (ORDER BY day) is answered.",
-	"DX34": "The largest of a person's gaps. How many gaps of more than sixty days she has is answered: " +
-		"count(*) FILTER (WHERE gap > 60).",
 	"DE1": "One person's rows.",
 	"DE4": "One person's share.",
 	"DE14": "Each month is held against two dates at once. Months as columns are answered: count(DISTINCT " +
