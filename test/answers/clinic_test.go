@@ -83,8 +83,8 @@ var clinicNotes = map[string]string{
 	"DX16": "A quotient of two sums of each person's. The sums of both over all persons are answered, and " +
 		"their quotient.",
 	"DX26": "A rank among all rows. percentile_disc(0.25) WITHIN GROUP (ORDER BY day) is answered.",
-	"DE1": "One person's rows.",
-	"DE4": "One person's share.",
+	"DE1":  "One person's rows.",
+	"DE4":  "One person's share.",
 	"DE14": "Each month is held against two dates at once. Months as columns are answered: count(DISTINCT " +
 		"person_id) FILTER (WHERE begins < … AND ends >= …).",
 	"DE15": "The decade reads two columns. A sub-query of each person's different years of era and birth is " +
