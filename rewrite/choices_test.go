@@ -73,7 +73,8 @@ func choicesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engi
 			if refusal != nil {
 				t.Fatalf("%s: %s", refusal.ID, refusal.Message)
 			}
-			m, leaf := plan.Measures[0], plan.Leaves[0]
+			leaf := plan.Leaves[0]
+			m := plan.Measures[leaf.Counts[0].Runs[0].Measure]
 			q, err := rewrite.Render(m, d)
 			if err != nil {
 				t.Fatal(err)
