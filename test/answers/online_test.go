@@ -277,13 +277,13 @@ func TestMediansBesideOnline(t *testing.T) {
 	w.Ask("SET dp.epsilon = 1")
 	w.Ask("SELECT count(*) FROM people WHERE income < 40000 AND city = 'c1'")
 	const sql = `SELECT hiv, median(income) FROM people GROUP BY 1`
+	if text := explainText(t, w, sql); !strings.Contains(text, "online over public.people") {
+		t.Error(text)
+	}
 	for range 2 {
 		if a := w.Ask(sql); a.Err != nil || len(a.Rows) < 2 {
 			t.Errorf("%v, %v", a.Err, a.Rows)
 		}
-	}
-	if text := explainText(t, w, sql); !strings.Contains(text, "online over public.people") {
-		t.Error(text)
 	}
 }
 

@@ -99,7 +99,7 @@ func newReplayer(t *testing.T, p *kit.Program) *replayer {
 		t.Fatal(err)
 	}
 	r := &replayer{}
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { r.notices.WriteString(n.Message + n.Detail) }
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { r.notices.WriteString(n.Message + "\n" + n.Detail) }
 	if r.conn, err = pgconn.ConnectConfig(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
