@@ -322,7 +322,7 @@ var regressions = []struct {
 	{"rental", `SELECT active, avg(age(date '2006-01-31', create_date)), avg(create_date - timestamp '2005-01-01'), sum(timestamp '2006-01-01' - create_date) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kvvv", ""},
 	{"rental", `SELECT staff_id, justify_hours(sum(date '2005-09-30' - date_trunc('hour', rental_date))) FROM rental GROUP BY 1 HAVING count(*) > 0`, "kv", ""},
 	{"rental", `SELECT avg(interval '1 month 1 hour' * staff_id), justify_hours(sum(interval '1 month 1 hour' * staff_id)) FROM rental`, "vv", ""},
-	{"rental", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY date '2006-01-31' - create_date::timestamp), mode() WITHIN GROUP (ORDER BY active) FROM customer`, "vk", ""},
+	{"rental", `SELECT percentile_disc(0.4801) WITHIN GROUP (ORDER BY date '2006-01-31' - create_date::timestamp), mode() WITHIN GROUP (ORDER BY active) FROM customer`, "vk", ""},
 	{"rental", `SELECT extract(day FROM return_date - rental_date), count(*) FROM rental GROUP BY 1`, "kc", "this expression is not constant within the steps"},
 	// Sub-queries over several public tables, or of their aggregates, are answered first.
 	{"rental", `SELECT count(*) FROM rental WHERE inventory_id IN (SELECT inventory_id FROM inventory i JOIN film f USING (film_id) WHERE f.rating = 'PG')`, "c", ""},
