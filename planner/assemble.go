@@ -331,8 +331,7 @@ func (p assembly) choosesAmong(
 	where := lp.Question.Choices[asked.Of].Where
 	for n := range lp.Counters {
 		c, run := &lp.Counters[n], &leaf.Counts[n].Runs[asked.Set]
-		counted := c.CountsRows() && run.Measure >= 0 && run.Ladder == nil
-		if counted && selected.Spans == nil && choose.HoldsOf(c.Where, where) {
+		if selected.Spans == nil && c.CountsRowsOf(where) && run.Measure >= 0 && run.Ladder == nil {
 			selected.Among, selected.Least = run, p.RunError(run).HalfWidth
 			return
 		}

@@ -23,21 +23,7 @@ func TestCodes(t *testing.T) {
 		`INSERT INTO person SELECT i, CASE WHEN i % 3 = 0 THEN 8507 WHEN i % 3 = 1 THEN 8532 ELSE 8551 END,
 			CASE WHEN i % 2 = 0 THEN 9201 END FROM generate_series(1, 1500) AS i`,
 		`GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
-	path := filepath.Join(t.TempDir(), "policy.yaml")
-	text := `version: 1
-server: {listen: 127.0.0.1:0}
-backend: {url: "` + server.URLFor(role, database) + `"}
-ledger: {url: "sqlite:dpproxy.ledger"}
-users: []
-datasets:
-  - id: data
-    unit: {name: person, key: person.person_id, type: integer}
-    accountant: pure
-    cap: {epsilon: 100000, delta: 1e-6}
-    budgets: {"*": {epsilon: 100000, delta: 1e-7}}
-    defaults: {epsilon: 100, max_epsilon: 100, confidence: 0.95}
-    tables:
-      - name: person
+	path := codesPolicy(t, server.URLFor(role, database), `      - name: person
         expected_rows: 3000
         max_rows_per_unit: 1
         columns:
@@ -46,13 +32,7 @@ datasets:
       - name: concept
         public: true
         columns: [{name: concept_id, type: bigint}, {name: domain_id, type: text}, {name: name, type: text}]
-`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
-		t.Fatal(out.Stderr)
-	}
+`)
 	if out := kit.Run(t, "", "check", "--policy", path); out.Code != 0 ||
 		strings.Contains(out.Stdout, "not read") || !strings.Contains(out.Stdout, "ok: serve would start") {
 		t.Fatalf("check: exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
@@ -99,6 +79,33 @@ datasets:
 	}
 }
 
+// codesPolicy writes a policy of persons with such tables, and gives it alice.
+func codesPolicy(t *testing.T, url, tables string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "policy.yaml")
+	text := `version: 1
+server: {listen: 127.0.0.1:0}
+backend: {url: "` + url + `"}
+ledger: {url: "sqlite:dpproxy.ledger"}
+users: []
+datasets:
+  - id: data
+    unit: {name: person, key: person.person_id, type: integer}
+    accountant: pure
+    cap: {epsilon: 100000, delta: 1e-6}
+    budgets: {"*": {epsilon: 100000, delta: 1e-7}}
+    defaults: {epsilon: 100, max_epsilon: 100, confidence: 0.95}
+    tables:
+` + tables
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
+		t.Fatal(out.Stderr)
+	}
+	return path
+}
+
 // TestLongListsOfCodes: a column of 131,000 whole numbers or 50,000 texts is answered as one of few is, whatever
 // characters a code has, and so is every other column of its table.
 func TestLongListsOfCodes(t *testing.T) {
@@ -114,21 +121,7 @@ func TestLongListsOfCodes(t *testing.T) {
 			(ARRAY['a,b', '"', '{}', '\', 'NULL', '', 'it''s "\x"', 'K7', 'none'])[1 + i % 9]
 			FROM generate_series(1, 1800) AS i`,
 		`GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
-	path := filepath.Join(t.TempDir(), "policy.yaml")
-	text := `version: 1
-server: {listen: 127.0.0.1:0}
-backend: {url: "` + server.URLFor(role, database) + `"}
-ledger: {url: "sqlite:dpproxy.ledger"}
-users: []
-datasets:
-  - id: data
-    unit: {name: person, key: person.person_id, type: integer}
-    accountant: pure
-    cap: {epsilon: 100000, delta: 1e-6}
-    budgets: {"*": {epsilon: 100000, delta: 1e-7}}
-    defaults: {epsilon: 100, max_epsilon: 100, confidence: 0.95}
-    tables:
-      - name: person
+	path := codesPolicy(t, server.URLFor(role, database), `      - name: person
         expected_rows: 3000
         max_rows_per_unit: 1
         columns:
@@ -137,13 +130,7 @@ datasets:
           - {name: code, type: text, domain: {keys_of: icd.code}}
       - {name: item, public: true, max_rows: 200000, columns: [{name: item_id, type: bigint}, {name: item, type: text}]}
       - {name: icd, public: true, columns: [{name: code, type: text}]}
-`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
-		t.Fatal(out.Stderr)
-	}
+`)
 	w, err := kit.Serve(t, path).Dial("alice", "data")
 	if err != nil {
 		t.Fatal(err)

@@ -227,20 +227,13 @@ func countPresence(q *linear.Question) bool {
 	}
 	before := len(q.Counters)
 	for _, set := range q.Choices {
-		tells := func(c linear.Counter) bool { return c.CountsRows() && HoldsOf(c.Where, set.Where) }
+		tells := func(c linear.Counter) bool { return c.CountsRowsOf(set.Where) }
 		if !slices.ContainsFunc(q.Counters, tells) {
 			q.CounterFor(set.Where)
 		}
 	}
 	counts := func(c linear.Counter) bool { return c.Choice == nil }
 	return len(q.Counters) > before && !slices.ContainsFunc(q.Counters[:before], counts)
-}
-
-// HoldsOf reports whether each condition of a counter is one of a choice, whose rows are among the counter's then.
-func HoldsOf(counter, choice []*semantics.Expr) bool {
-	return !slices.ContainsFunc(counter, func(c *semantics.Expr) bool {
-		return !slices.ContainsFunc(choice, func(e *semantics.Expr) bool { return e.Canon == c.Canon })
-	})
 }
 
 // ascending sorts shares.

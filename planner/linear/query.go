@@ -67,6 +67,14 @@ func (c *Counter) CountsRows() bool {
 	return c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Threshold == nil && c.Width == nil
 }
 
+// CountsRowsOf reports whether c counts rows of which those where some conditions hold are a part: each of its own
+// conditions is one of these.
+func (c *Counter) CountsRowsOf(where []*semantics.Expr) bool {
+	return c.CountsRows() && !slices.ContainsFunc(c.Where, func(own *semantics.Expr) bool {
+		return !slices.ContainsFunc(where, func(e *semantics.Expr) bool { return e.Canon == own.Canon })
+	})
+}
+
 // CounterFor returns the index of a counter of rows, adding it at first use.
 func (q *Question) CounterFor(where []*semantics.Expr) int { return q.SumFor(where, nil) }
 

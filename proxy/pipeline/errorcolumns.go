@@ -49,16 +49,17 @@ const toldRows = 2000
 // two beyond each end at least, so that a redraw without a value does not take all: of 79 at 95 %, the ends are a tenth
 // farther apart on average.
 func redrawsOf(plan *plans.Plan) int {
-	n, least := redrawsFor(plan.Confidence.Float()), leastRedraws
+	n, rows := redrawsFor(plan.Confidence.Float()), 1
 	if n == 0 {
 		return 0
 	}
-	for _, l := range plan.Leaves {
-		if !plan.WantsErrors() {
-			least = min(least, max(2*n+1, toldRows/max(1, l.Rows)))
-		}
+	if plan.WantsErrors() {
+		return max(n, leastRedraws)
 	}
-	return max(n, least)
+	for _, l := range plan.Leaves {
+		rows = max(rows, l.Rows)
+	}
+	return max(n, min(leastRedraws, max(2*n+1, toldRows/rows)))
 }
 
 // withErrors gives each noisy column x two more, x_low and x_high, and puts the bounds of what dp.low and dp.high are
