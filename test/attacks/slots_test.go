@@ -19,8 +19,8 @@ import (
 func TestSlotBeforeTheCharge(t *testing.T) {
 	kit.Beside(t)
 	const asked, impatient = 14, 4 // with one connection for paid queries
-	s := kit.Lab{Engine: "postgres", Timing: "{grid: 100ms, fresh: 1200ms}", Change: []string{"backend: {url:", "backend: {deadline: 1s, url:", "sslmode=disable", "sslmode=disable&pool_max_conns=2",
-		"server: {", "server: {limits: {user_connections: 100, user_statements: 100, user_purchases: 100}, ", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.Serve(t, 0)
+	s := kit.Lab{Engine: "postgres", Timing: "{grid: 100ms, fresh: 1200ms}", Change: append([]string{"backend: {url:", "backend: {deadline: 1s, url:",
+		"server: {", "server: {limits: {user_connections: 100, user_statements: 100, user_purchases: 100}, ", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}, kit.OneByOne...)}.Serve(t, 0)
 	w := s.Connect("alice", "lab")
 	check := func(age int, a kit.Answer) {
 		t.Helper()
