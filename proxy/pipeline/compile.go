@@ -330,7 +330,11 @@ func (a *Answerer) plan(ctx context.Context, x *execution, stmt parse.Statement,
 		}
 	}
 	c := a.planContext(ctx, x.Session, x.prior)
-	p, refusal := planner.Build(stmt, params, c)
+	var p *plans.Plan
+	refusal := a.outside.typed(ctx, x.Session, c, func(c reuse.Context) (refusal *refuse.Refusal) {
+		p, refusal = planner.Build(stmt, params, c)
+		return refusal
+	})
 	refusal = toFetcher(x.Session.Settings.Variables["application_name"], stmt, refusal)
 	if refusal != nil || l.statement == nil || l.lifted.Empty() || !sameList(l.held, a.ledger.Holdings(x.User, x.Dataset.ID)) {
 		return p, refusal
