@@ -23,9 +23,9 @@ type Translator struct {
 	Place   string                                                  // the clause, for messages
 
 	Constants func(n *pg.Node, each bool) []*Expr // has a constant that is not computed here evaluated elsewhere, or, if each is set, an array's elements; nil means it is none
-	Texts   *Texts                                                  // what may be asked of texts that nobody declared; nil means nothing
-	Settler *Settler                                                // of sums of several columns; nil means none are
-	Holding []*pg.Node                                              // what must hold where a condition does: false there is as good as NULL
+	Texts     *Texts                              // what may be asked of texts that nobody declared; nil means nothing
+	Settler   *Settler                            // of sums of several columns; nil means none are
+	Holding   []*pg.Node                          // what must hold where a condition does: false there is as good as NULL
 }
 
 // Expr translates a node of the grammar's tree into what it means over a row. What is in another place than its own (a
