@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,9 +34,9 @@ OR $3 IS NOT NULL AND $4 IS NOT NULL AND (
 	$1 IS NULL AND ($3 < $2 OR $4 < $2) AND ($2 < $3 OR $2 < $4) OR $2 IS NULL AND ($3 < $1 OR $4 < $1) AND ($1 < $3 OR $1 < $4))
 OR ($1 IS NULL OR $2 IS NULL OR $3 IS NULL OR $4 IS NULL) AND NULL`
 
-// quoted is quote_nullable of a text.
-var quoted = `CASE WHEN $1 IS NULL THEN 'NULL' WHEN strpos($1::text, '\') > 0
-	THEN 'E''' || replace(replace($1::text, '\', '\\'), '''', '''''') || '''' ELSE '''' || replace($1::text, '''', '''''') || '''' END`
+// quoted is quote_nullable of a value's text, which concat has with the blanks of a char.
+var quoted = `CASE WHEN $1 IS NULL THEN 'NULL' WHEN strpos(concat($1), '\') > 0
+	THEN 'E''' || replace(replace(concat($1), '\', '\\'), '''', '''''') || '''' ELSE '''' || replace(concat($1), '''', '''''') || '''' END`
 
 // parsed are the trees of such texts.
 var parsed sync.Map
@@ -162,7 +163,7 @@ func formatted(template string, args []*pg.Node, pos int) (parts []*pg.Node, ok 
 
 // overlap is OVERLAPS of periods of moments, of which each has two ends, or one and a length.
 func (t *Translator) overlap(args []*pg.Node, pos int) (*Expr, *refuse.Refusal) {
-	ends, read := append([]*pg.Node{}, args...), map[policy.Type]bool{}
+	ends, read, lone := slices.Clone(args), map[policy.Type]bool{}, false
 	for i, n := range args {
 		e, r := t.Expr(n)
 		if r != nil {
@@ -171,9 +172,12 @@ func (t *Translator) overlap(args []*pg.Node, pos int) (*Expr, *refuse.Refusal) 
 		read[e.Type()] = true
 		if e.Type() == policy.IntervalT && i%2 == 1 {
 			ends[i] = nil
-		} else if !IsMoment(e.Type()) && e.Type() != policy.Unknown {
+		} else if lone = lone || e.Type() == policy.Unknown && i%2 == 1; !IsMoment(e.Type()) && e.Type() != policy.Unknown {
 			return nil, nil
 		}
+	}
+	if lone && read[policy.IntervalT] { // which may be an end or a length
+		return nil, nil
 	}
 	as := "::timestamptz" // of days, too, which are moments of the session's zone
 	switch {
