@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"math"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -116,7 +117,14 @@ func (t *Translator) endless(n *pg.Node) (sign int, typ policy.Type) {
 	}
 	text := n.GetAConst().GetSval().GetSval()
 	if p := int(n.GetParamRef().GetNumber()); p > 0 && t.Params != nil && !t.Params.Describing && p <= len(t.Params.Values) {
-		if text, _ = t.Params.Values[p-1].(string); IsMoment(t.Params.TypeOf(p)) {
+		switch v := t.Params.Values[p-1].(type) {
+		case string:
+			text = v
+		case policy.Timestamp, policy.Timestamptz: // as they come in binary
+			text = map[policy.Value]string{policy.Timestamp(math.MaxInt64): "infinity", policy.Timestamptz(math.MaxInt64): "infinity",
+				policy.Timestamp(math.MinInt64): "-infinity", policy.Timestamptz(math.MinInt64): "-infinity"}[v]
+		}
+		if IsMoment(t.Params.TypeOf(p)) {
 			typ = t.Params.TypeOf(p)
 		}
 	}
