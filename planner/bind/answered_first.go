@@ -79,8 +79,8 @@ func valuesOf(a *plans.Answer, rows [][]policy.Value, pos int) []*semantics.Expr
 	return list
 }
 
-// answeredTable is a sub-query or WITH query of FROM that aggregates, joined with private rows: it is answered first,
-// and its rows are a list of the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write
+// answeredTable is a sub-query or WITH query of FROM that aggregates, or a function of constants, joined with private
+// rows: it is answered first, and its rows are a list of the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write
 // them; nil means it is something else.
 //
 //	SELECT day, kind, count(*) FROM visits JOIN (SELECT kind AS k, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 5) top ON kind = k GROUP BY 1, 2
@@ -89,6 +89,11 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	sel, alias, names, within := queryIn(n, scope)
 	if sel == nil || alias == nil || !asks(b) {
 		return nil, nil, nil
+	}
+	if n.GetRangeFunction() != nil {
+		if list, refusal := b.candidatesOf(nil, n, scope); list != nil || refusal != nil { // which is known here, and too long or wrong
+			return nil, nil, nil
+		}
 	}
 	alone, refusal := b.alone(sel, within, pos)
 	if refusal != nil {
@@ -103,6 +108,9 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	}
 	if a == nil {
 		return nil, nil, nil
+	}
+	if !a.Private && len(a.Rows) > maxListRows {
+		return nil, nil, ManyCandidates.At(pos, len(a.Rows), maxListRows)
 	}
 	t := b.ownList(alias.Aliasname, a.Columns, a.Rows, a)
 	for i, c := range t.Columns {
@@ -121,7 +129,7 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 // the elements are those of SELECT unnest(COALESCE(string_to_array('north,south', ','), '{NULL}')): a comparison with
 // an array that is NULL is NULL, as with one that holds NULL alone. COALESCE takes no function of several rows.
 func (b *Binder) constants(n *pg.Node, each bool, around *Rows) []*semantics.Expr {
-	if !asks(b) || ast.Holds(n, readsMore) {
+	if !asks(b) || ast.Holds(n, readsMore) || !each && n.GetSubLink() != nil { // which has been asked already
 		return nil
 	}
 	pos := ast.Location(n)
@@ -165,7 +173,7 @@ func readsMore(n *pg.Node) bool {
 // volatile are the functions that an engine may be asked for and that have another value for each row.
 var volatile = semantics.WordSet("random clock_timestamp timeofday")
 
-// queryIn is the sub-query, or the WITH query, that an item of FROM is, with its alias, the names that WITH gives its
+// queryIn is the sub-query, the WITH query, or the SELECT * FROM a function of constants, that an item of FROM is, with its alias, the names that WITH gives its
 // columns, and what is in sight of it; nil of other items.
 func queryIn(n *pg.Node, scope *Scope) (sel *pg.SelectStmt, alias *pg.Alias, names []string, within *Scope) {
 	if s := n.GetRangeSubselect(); s != nil && !s.Lateral {

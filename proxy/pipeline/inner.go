@@ -212,7 +212,7 @@ func (o *outside) typed(ctx context.Context, s *Session, c reuse.Context, plan f
 		}
 		c.Types.Known[wanted.Key] = nil
 		above, unwritten := outer.Render(wanted.Plan)
-		if unwritten != nil {
+		if unwritten != nil || o.engine == nil {
 			continue
 		}
 		if d, refused := o.bound(ctx, s, wanted.Plan, above); refused == nil {
