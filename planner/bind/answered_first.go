@@ -141,7 +141,7 @@ func (b *Binder) constants(n *pg.Node, each bool, around *Rows) []*semantics.Exp
 	if each {
 		value = pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("unnest")}, []*pg.Node{value}, -1)
 	}
-	sel := &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(value, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+	sel := selecting(value, nil)
 	if readsAround(sel, around) {
 		return nil
 	}
@@ -157,6 +157,12 @@ func (b *Binder) constants(n *pg.Node, each bool, around *Rows) []*semantics.Exp
 		return nil
 	}
 	return valuesOf(a, a.Rows, pos)
+}
+
+// selecting is SELECT value FROM what there is.
+func selecting(value *pg.Node, from []*pg.Node) *pg.SelectStmt {
+	return &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(value, -1)}, FromClause: from,
+		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
 }
 
 // readsMore tells a part of an expression by which it is no constant: a column, an aggregate, or a function that is
@@ -179,9 +185,9 @@ func queryIn(n *pg.Node, scope *Scope) (sel *pg.SelectStmt, alias *pg.Alias, nam
 	if s := n.GetRangeSubselect(); s != nil && !s.Lateral {
 		return s.Subquery.GetSelectStmt(), s.Alias, nil, scope
 	}
-	if f := n.GetRangeFunction(); f != nil && f.Alias != nil && !slices.ContainsFunc(f.Functions, func(n *pg.Node) bool { return ast.Holds(n, readsMore) }) {
-		all := pg.MakeResTargetNodeWithVal(pg.MakeColumnRefNode([]*pg.Node{pg.MakeAStarNode()}, -1), -1)
-		return &pg.SelectStmt{TargetList: []*pg.Node{all}, FromClause: []*pg.Node{n}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}, f.Alias, nil, scope
+	reads := func(n *pg.Node) bool { return ast.Holds(n, readsMore) }
+	if f := n.GetRangeFunction(); f != nil && f.Alias != nil && !slices.ContainsFunc(f.Functions, reads) {
+		return selecting(pg.MakeColumnRefNode([]*pg.Node{pg.MakeAStarNode()}, -1), []*pg.Node{n}), f.Alias, nil, scope
 	}
 	v := n.GetRangeVar()
 	if v == nil || v.Schemaname != "" {

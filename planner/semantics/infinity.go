@@ -38,14 +38,13 @@ func (t *Translator) infinite(op string, pos int, nodes []*pg.Node) (*Expr, *ref
 		if sign, typ = t.endless(args[len(args)-1]); sign == 0 {
 			continue
 		}
-		value := &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: args[:len(args)-1], Location: int32(pos)}}}
-		return t.orElse(op, pos, value, other, sign)
+		known := &pg.CoalesceExpr{Args: args[:len(args)-1], Location: int32(pos)}
+		return t.orElse(op, pos, &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: known}}, other, sign)
 	}
 	return nil, nil
 }
 
-// beside is x op infinity, for whatever x is not NULL. A literal says nothing of its type: beside what is no moment it
-// is another.
+// beside is x op infinity. A literal says nothing of its type: beside what is no moment it is another.
 func (t *Translator) beside(op string, pos int, n *pg.Node, sign int, typ policy.Type) (*Expr, *refuse.Refusal) {
 	if own, of := t.endless(n); own != 0 && (typ != policy.Unknown || of != policy.Unknown) {
 		return ConstantExpr(holds(op, own-sign), policy.Bool, pos), nil
@@ -121,8 +120,10 @@ func (t *Translator) endless(n *pg.Node) (sign int, typ policy.Type) {
 		case string:
 			text = v
 		case policy.Timestamp, policy.Timestamptz: // as they come in binary
-			text = map[policy.Value]string{policy.Timestamp(math.MaxInt64): "infinity", policy.Timestamptz(math.MaxInt64): "infinity",
-				policy.Timestamp(math.MinInt64): "-infinity", policy.Timestamptz(math.MinInt64): "-infinity"}[v]
+			text = map[policy.Value]string{
+				policy.Timestamp(math.MaxInt64): "infinity", policy.Timestamptz(math.MaxInt64): "infinity",
+				policy.Timestamp(math.MinInt64): "-infinity", policy.Timestamptz(math.MinInt64): "-infinity",
+			}[v]
 		}
 		if IsMoment(t.Params.TypeOf(p)) {
 			typ = t.Params.TypeOf(p)

@@ -22,21 +22,24 @@ import (
 //
 // conditions are read from steps as they are of what is on the right.
 
-// overlaps is (a, b) OVERLAPS (c, d) of moments: the lesser of two is where a period begins, and the other its end. They
-// overlap if each begins before the other ends, or both at once. Of a period of which one is NULL only a moment is known:
-// they do if it lies within the other, and else it is NULL. It is made of comparisons of two, which steps answer.
+// overlaps is (a, b) OVERLAPS (c, d) of moments: the lesser of two is where a period begins, and the other its end.
+// They overlap if each begins before the other ends, or both at once. Of a period of which one is NULL only a moment is
+// known: they do if it lies within the other, and else it is NULL. It is made of comparisons of two, which steps answer.
 var overlaps = `$1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL AND $4 IS NOT NULL AND (
 	($1 < $3 OR $1 < $4 OR $2 < $3 OR $2 < $4) AND ($3 < $1 OR $3 < $2 OR $4 < $1 OR $4 < $2) OR
 	NOT ($1 < $3 AND $1 < $4 OR $2 < $3 AND $2 < $4) AND NOT ($3 < $1 AND $3 < $2 OR $4 < $1 AND $4 < $2))
 OR $1 IS NOT NULL AND $2 IS NOT NULL AND (
-	$3 IS NULL AND ($1 < $4 OR $2 < $4) AND ($4 < $1 OR $4 < $2) OR $4 IS NULL AND ($1 < $3 OR $2 < $3) AND ($3 < $1 OR $3 < $2))
+	$3 IS NULL AND ($1 < $4 OR $2 < $4) AND ($4 < $1 OR $4 < $2) OR
+	$4 IS NULL AND ($1 < $3 OR $2 < $3) AND ($3 < $1 OR $3 < $2))
 OR $3 IS NOT NULL AND $4 IS NOT NULL AND (
-	$1 IS NULL AND ($3 < $2 OR $4 < $2) AND ($2 < $3 OR $2 < $4) OR $2 IS NULL AND ($3 < $1 OR $4 < $1) AND ($1 < $3 OR $1 < $4))
+	$1 IS NULL AND ($3 < $2 OR $4 < $2) AND ($2 < $3 OR $2 < $4) OR
+	$2 IS NULL AND ($3 < $1 OR $4 < $1) AND ($1 < $3 OR $1 < $4))
 OR ($1 IS NULL OR $2 IS NULL OR $3 IS NULL OR $4 IS NULL) AND NULL`
 
 // quoted is quote_nullable of a value's text, which concat has with the blanks of a char.
 var quoted = `CASE WHEN $1 IS NULL THEN 'NULL' WHEN strpos(concat($1), '\') > 0
-	THEN 'E''' || replace(replace(concat($1), '\', '\\'), '''', '''''') || '''' ELSE '''' || replace(concat($1), '''', '''''') || '''' END`
+	THEN 'E''' || replace(replace(concat($1), '\', '\\'), '''', '''''') || ''''
+	ELSE '''' || replace(concat($1), '''', '''''') || '''' END`
 
 // parsed are the trees of such texts.
 var parsed sync.Map
@@ -172,9 +175,10 @@ func (t *Translator) overlap(args []*pg.Node, pos int) (*Expr, *refuse.Refusal) 
 		read[e.Type()] = true
 		if e.Type() == policy.IntervalT && i%2 == 1 {
 			ends[i] = nil
-		} else if lone = lone || e.Type() == policy.Unknown && i%2 == 1; !IsMoment(e.Type()) && e.Type() != policy.Unknown {
+		} else if !IsMoment(e.Type()) && e.Type() != policy.Unknown {
 			return nil, nil
 		}
+		lone = lone || e.Type() == policy.Unknown && i%2 == 1
 	}
 	if lone && read[policy.IntervalT] { // which may be an end or a length
 		return nil, nil
@@ -210,7 +214,8 @@ func (t *Translator) within(op string, left, right *pg.Node, pos int) (*Expr, *r
 	if op != "<@" && op != "@>" || t.Constants == nil {
 		return nil, nil
 	}
-	ends := t.Constants(written(`ARRAY[pg_typeof($1)::text, lower($1)::text, upper($1)::text, lower_inc($1)::text, upper_inc($1)::text, isempty($1)::text]`, pos, of), true)
+	ends := t.Constants(written(`ARRAY[pg_typeof($1)::text, lower($1)::text, upper($1)::text,
+		lower_inc($1)::text, upper_inc($1)::text, isempty($1)::text]`, pos, of), true)
 	if ends == nil {
 		return nil, nil
 	}
@@ -247,7 +252,8 @@ func (t *Translator) within(op string, left, right *pg.Node, pos int) (*Expr, *r
 		if told[3+i] == "true" {
 			op += "="
 		}
-		cond = written("$1 AND $2 "+op+" $3", pos, cond, n, ast.Cast(pg.MakeAConstStrNode(told[1+i], int32(pos)), x.Type()))
+		end := ast.Cast(pg.MakeAConstStrNode(told[1+i], int32(pos)), x.Type())
+		cond = written("$1 AND $2 "+op+" $3", pos, cond, n, end)
 	}
 	return t.Expr(cond)
 }
