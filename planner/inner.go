@@ -190,7 +190,8 @@ func standing(p *plans.Plan, key string, c reuse.Context) (*plans.Answer, *refus
 	return a, nil
 }
 
-// columnsOf are the columns of a sub-query; nil means only an engine knows them, which has not told them or refuses it.
+// columnsOf are the columns of a sub-query; nil means only an engine knows them, which has not named them yet, or
+// refuses it.
 func columnsOf(p *plans.Plan, key string, types *reuse.Types) (columns []plans.AnswerColumn) {
 	for _, c := range p.Columns {
 		columns = append(columns, plans.AnswerColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})

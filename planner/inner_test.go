@@ -102,11 +102,12 @@ func TestConstantsInAnyWords(t *testing.T) {
 	}
 	column := []plans.AnswerColumn{{Name: "unnest", Type: policy.Text, Typmod: -1}}
 	c.Types.Known[key] = column
-	if plan, answered := build(sql); !answered || len(plan.Inner) != 1 || plan.Inner[0].Key != key || !plan.Inner[0].Plan.Cost.IsZero() {
+	plan, answered := build(sql)
+	if !answered || len(plan.Inner) != 1 || plan.Inner[0].Key != key || !plan.Inner[0].Plan.Cost.IsZero() {
 		t.Fatal("it is not answered first, for nothing")
 	}
 	c.Answers = map[string]*plans.Answer{key: {Columns: column, Rows: [][]policy.Value{{"B"}, {"A"}}}}
-	plan, answered := build(sql)
+	plan, answered = build(sql)
 	list, _ := build(`SELECT count(*) FROM visits WHERE ward IN ('B', 'A')`)
 	if !answered || len(plan.Inner) > 0 || plan.Measures[0].Digest != list.Measures[0].Digest {
 		t.Error("it is not the list")

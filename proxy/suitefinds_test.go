@@ -79,7 +79,7 @@ func TestBinaryParametersRefused(t *testing.T) {
 	b.raw(t).play("binary", []step{
 		many("1 E(08P01) Z(I)", parseMessage("", "select $1::int"), bound(1, 2), syncs),
 		many("1 E(22P03) Z(I)", parseMessage("", "select $1::int"), bound(0, 0, 0, 1, 2), syncs),
-		many("1 2 D C(SELECT 1) Z(I)", parseMessage("", "select $1::date"), bound(0x80, 0, 0, 0), execute("", 0), syncs),
+		many("1 2 D C(SELECT 1) Z(I)", parseMessage("", "select $1::date"), bound(128, 0, 0, 0), execute("", 0), syncs),
 		many("1 2 D C(SELECT 1) Z(I)", parseMessage("", "select $1::date"), bound(0, 0, 0, 0), execute("", 0), syncs),
 		many("1 E(22021) Z(I)", parseMessage("", "select $1::text"), bound('a', 0), syncs),
 		many("1 E(22021) Z(I)", parseMessage("", "select $1::text"), bound(0xff), syncs),

@@ -80,8 +80,8 @@ func valuesOf(a *plans.Answer, rows [][]policy.Value, pos int) []*semantics.Expr
 }
 
 // answeredTable is a sub-query or WITH query of FROM that aggregates, or a function of constants, joined with private
-// rows: it is answered first, and its rows are a list of the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write
-// them; nil means it is something else.
+// rows: it is answered first, and its rows are a list of the statement's own (ADR 122). So are charts of the most
+// frequent kinds, as BI tools write them; nil means it is something else.
 //
 //	SELECT day, kind, count(*) FROM visits JOIN (SELECT kind AS k, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 5) top ON kind = k GROUP BY 1, 2
 func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Alias, *refuse.Refusal) {
@@ -91,7 +91,7 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 		return nil, nil, nil
 	}
 	if n.GetRangeFunction() != nil {
-		if list, refusal := b.candidatesOf(nil, n, scope); list != nil || refusal != nil { // which is known here, and too long or wrong
+		if list, refusal := b.candidatesOf(nil, n, scope); list != nil || refusal != nil { // known here
 			return nil, nil, nil
 		}
 	}
@@ -128,7 +128,7 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 //
 // the elements are those of SELECT unnest(COALESCE(string_to_array('north,south', ','), '{NULL}')): a comparison with
 // an array that is NULL is NULL, as with one that holds NULL alone. COALESCE takes no function of several rows.
-func (b *Binder) constants(n *pg.Node, each bool, around *Rows) []*semantics.Expr {
+func constants(b *Binder, n *pg.Node, each bool, around *Rows) []*semantics.Expr {
 	if !asks(b) || ast.Holds(n, readsMore) || !each && n.GetSubLink() != nil { // which has been asked already
 		return nil
 	}
@@ -179,8 +179,8 @@ func readsMore(n *pg.Node) bool {
 // volatile are the functions that an engine may be asked for and that have another value for each row.
 var volatile = semantics.WordSet("random clock_timestamp timeofday")
 
-// queryIn is the sub-query, the WITH query, or the SELECT * FROM a function of constants, that an item of FROM is, with its alias, the names that WITH gives its
-// columns, and what is in sight of it; nil of other items.
+// queryIn is the sub-query, the WITH query, or the SELECT * FROM a function of constants, that an item of FROM is, with
+// its alias, the names that WITH gives its columns, and what is in sight of it; nil of other items.
 func queryIn(n *pg.Node, scope *Scope) (sel *pg.SelectStmt, alias *pg.Alias, names []string, within *Scope) {
 	if s := n.GetRangeSubselect(); s != nil && !s.Lateral {
 		return s.Subquery.GetSelectStmt(), s.Alias, nil, scope

@@ -277,7 +277,7 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 
 // translator translates over the units.
 func (g *unitRows) translator(place string) *semantics.Translator {
-	constants := func(n *pg.Node, each bool) []*semantics.Expr { return g.b.constants(n, each, g.source) }
+	constants := func(n *pg.Node, each bool) []*semantics.Expr { return constants(g.b, n, each, g.source) }
 	return &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: place, Constants: constants}
 }
 

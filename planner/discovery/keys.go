@@ -152,7 +152,8 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 			said = append(said, "lower, upper and ILIKE of "+of.Name+" change the letters A to Z alone")
 		}
 		beyond := func(p policy.Part) bool { return utf8.RuneCountInString(p.Text) > of.Longest() }
-		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Cuts() || slices.ContainsFunc(c.Reading, beyond) }) {
+		cuts := func(c *policy.Column) bool { return c.Reading.Cuts() || slices.ContainsFunc(c.Reading, beyond) }
+		if slices.ContainsFunc(list, cuts) {
 			said = append(said, fmt.Sprintf("of %s the first %d characters are read", of.Name, of.Longest()))
 		}
 	}

@@ -46,8 +46,8 @@ type Context struct {
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }
 
-// Types are the types that an engine told of sub-queries that are answered first, where only it knows them. A statement
-// is refused until they are known, and planned again.
+// Types are the types that an engine reported of sub-queries that are answered first, where only it knows them. A
+// statement is refused until they are known, and planned again.
 type Types struct {
 	Known  map[string][]plans.AnswerColumn // by Inner.Key; none where the engine refuses the sub-query
 	Wanted *plans.Inner                    // whose columns planning looked for last; nil means it knew all

@@ -13,8 +13,8 @@ import (
 )
 
 // Infinite dates and timestamps are open ends. No value of a column is one, so that a comparison with one is the same
-// for all values that are not NULL, and NULL for NULL: hired < 'infinity' is hired IS NOT NULL OR NULL. What stands in
-// for NULL takes the comparison that it stands in: coalesce(left_at, 'infinity') > '2024-01-01' is that of left_at, or
+// for all values that are not NULL, and NULL for NULL: hired < 'infinity' is hired IS NOT NULL OR NULL. What takes
+// the place of NULL is compared in its place: coalesce(left_at, 'infinity') > '2024-01-01' is that of left_at, or
 // true where left_at is NULL.
 
 // infinite is the comparison of two operands of which one is infinite, or may be; nil, nil means it is none.

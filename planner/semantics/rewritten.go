@@ -23,8 +23,8 @@ import (
 // conditions are read from steps as they are of what is on the right.
 
 // overlaps is (a, b) OVERLAPS (c, d) of moments: the lesser of two is where a period begins, and the other its end.
-// They overlap if each begins before the other ends, or both at once. Of a period of which one is NULL only a moment is
-// known: they do if it lies within the other, and else it is NULL. It is made of comparisons of two, which steps answer.
+// They overlap if each begins before the other ends, or both at once. Of a period of which one is NULL only a moment
+// is known: they do if it lies within the other, and else it is NULL. It is made of comparisons, which steps answer.
 var overlaps = `$1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL AND $4 IS NOT NULL AND (
 	($1 < $3 OR $1 < $4 OR $2 < $3 OR $2 < $4) AND ($3 < $1 OR $3 < $2 OR $4 < $1 OR $4 < $2) OR
 	NOT ($1 < $3 AND $1 < $4 OR $2 < $3 AND $2 < $4) AND NOT ($3 < $1 AND $3 < $2 OR $4 < $1 AND $4 < $2))

@@ -160,24 +160,27 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 // bare is a comparison of a sum of one column and constants as one of the column itself: of visited_at - moment >
 // interval '100 days' visited_at > the moment 100 days later. nil means it is none, or one already.
 func (l *Lowerer) bare(e *Expr) *Expr {
-	if len(e.Cols) != 1 || len(e.Args) != 2 || uncast(e.Args[0]).Form == FormColumn || uncast(e.Args[1]).Form == FormColumn {
+	column := func(a *Expr) bool { return uncast(a).Form == FormColumn }
+	if len(e.Cols) != 1 || len(e.Args) != 2 || slices.ContainsFunc(e.Args, column) {
 		return nil
 	}
 	f, op := affineReader{l.Table, l.Env.Zone}.difference(l.Env, e)
 	if f == nil {
 		return nil
 	}
-	if f.terms[0].times.Sign() < 0 {
+	only := f.terms[0]
+	if only.times.Sign() < 0 {
 		op = predicate.Mirrored[op]
 	}
-	c := l.Table.Columns[f.terms[0].column]
-	op, v, ok := comparedWith(op, new(big.Rat).Quo(new(big.Rat).Neg(f.plus), f.terms[0].times), c.Type == policy.NumericType)
+	c, end := l.Table.Columns[only.column], new(big.Rat).Neg(f.plus)
+	op, v, ok := comparedWith(op, end.Quo(end, only.times), c.Type == policy.NumericType)
 	if !ok {
 		return nil
 	}
 	with := ConstantExpr(valueOf(v, c.Type), c.Type, e.Pos)
 	with.Awaited = e.Awaited
-	out, refusal := (&Translator{Env: l.Env}).operation(op, e.Pos, ColumnExpr(f.terms[0].column, c.Type, c.Typmod, e.Pos), with)
+	bare := ColumnExpr(only.column, c.Type, c.Typmod, e.Pos)
+	out, refusal := (&Translator{Env: l.Env}).operation(op, e.Pos, bare, with)
 	if refusal != nil {
 		return nil
 	}

@@ -93,7 +93,8 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 	if special := unbounded(s); t == policy.NumericType && special != "" {
 		return special, nil
 	}
-	if word := strings.ToLower(strings.TrimSpace(s)); moment(t) && (word == "infinity" || word == "-infinity") { // which an engine and comparisons read (semantics/infinity.go)
+	word := strings.ToLower(strings.TrimSpace(s))
+	if moment(t) && (word == "infinity" || word == "-infinity") { // which an engine and comparisons read
 		return word, nil
 	}
 	var typed *scalar.Error

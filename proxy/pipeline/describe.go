@@ -74,7 +74,9 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statemen
 }
 
 // inferred is planner.Describe of a statement of which the sandbox knows some types.
-func (a *Answerer) inferred(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type, c reuse.Context) (d plans.Description, ask bool, refusal *refuse.Refusal) {
+func (a *Answerer) inferred(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type, c reuse.Context) (
+	d plans.Description, ask bool, refusal *refuse.Refusal,
+) {
 	refusal = a.outside.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
 		d, ask, refusal = planner.Describe(stmt, given, c)
 		return refusal

@@ -199,9 +199,11 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 	}
 }
 
-// typed plans a statement, again and again until the sandbox has told the types of all sub-queries that are answered first and
-// of which only it knows them. What it refuses stays refused.
-func (o *outside) typed(ctx context.Context, s *Session, c reuse.Context, plan func(c reuse.Context) *refuse.Refusal) *refuse.Refusal {
+// typed plans a statement, again and again until the sandbox has named the types of all sub-queries that are answered
+// first and of which only it knows them. What it refuses stays refused.
+func (o *outside) typed(
+	ctx context.Context, s *Session, c reuse.Context, plan func(c reuse.Context) *refuse.Refusal,
+) *refuse.Refusal {
 	c.Types = &reuse.Types{Known: map[string][]plans.AnswerColumn{}}
 	for {
 		c.Types.Wanted = nil

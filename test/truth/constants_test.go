@@ -9,18 +9,20 @@ import (
 // are what PostgreSQL says.
 func TestConstants(t *testing.T) {
 	for _, engine := range []string{"duckdb", "postgres"} {
-		for _, c := range []struct {
-			of   func(uint64) *schema
-			list []string
-		}{{shop, shopConstants}, {telemetry, telemetryConstants}} {
-			p := pairOver(t, c.of(*seed), engine, func(*schema) {})
-			for _, sql := range c.list {
-				p.fresh()
-				got, want := p.ask(sql), p.plain.ask(sql)
-				if got.err != nil || want.err != nil || !slices.EqualFunc(sortedRows(got), sortedRows(want), slices.Equal[[]string]) {
-					t.Errorf("%s: %s\ngot  %v, %v\nwant %v, %v", engine, sql, sortedRows(got), got.err, sortedRows(want), want.err)
-				}
-			}
+		sameAs(t, pairOver(t, shop(*seed), engine, func(*schema) {}), shopConstants)
+		sameAs(t, pairOver(t, telemetry(*seed), engine, func(*schema) {}), telemetryConstants)
+	}
+}
+
+// sameAs asks statements of both sides of a pair.
+func sameAs(t *testing.T, p *pair, list []string) {
+	t.Helper()
+	for _, sql := range list {
+		p.fresh()
+		got, want := p.ask(sql), p.plain.ask(sql)
+		a, b := sortedRows(got), sortedRows(want)
+		if got.err != nil || want.err != nil || !slices.EqualFunc(a, b, slices.Equal[[]string]) {
+			t.Errorf("%s: %s\ngot  %v, %v\nwant %v, %v", p.engine, sql, a, got.err, b, want.err)
 		}
 	}
 }
@@ -30,7 +32,8 @@ var shopConstants = []string{
 	`SELECT count(*) FROM orders WHERE channel IN (SELECT unnest(ARRAY['web','shop']))`,
 	`SELECT count(*) FROM orders WHERE priority IN (SELECT generate_series(2, 4))`,
 	`SELECT count(*) FROM orders WHERE channel = ANY (string_to_array('web,shop', ','))`,
-	`SELECT count(*) FROM lineitem WHERE product_id = ANY (ARRAY(SELECT product_id FROM product WHERE list_price > 50))`,
+	`SELECT count(*) FROM lineitem
+		WHERE product_id = ANY (ARRAY(SELECT product_id FROM product WHERE list_price > 50))`,
 	`SELECT count(*) FROM orders WHERE priority = ANY (ARRAY(SELECT generate_series(2,4)))`,
 	`SELECT count(*) FROM orders WHERE channel = ANY (regexp_split_to_array('web shop', ' '))`,
 	`SELECT count(*) FROM orders WHERE channel <> ALL (regexp_split_to_array('web shop', ' '))`,
@@ -87,7 +90,8 @@ var shopConstants = []string{
 	`SELECT count(*) FROM lineitem WHERE NOT received <@ daterange(NULL,NULL)`,
 	`SELECT count(*) FROM lineitem WHERE (received <@ daterange(NULL,NULL)) IS NULL`,
 	`SELECT count(*) FROM orders WHERE total <@ numrange(10.5, 100)`,
-	`SELECT w AS w, count(*) FROM orders JOIN unnest(ARRAY['web','shop']) WITH ORDINALITY x(code, w) ON channel = x.code GROUP BY 1`,
+	`SELECT w AS w, count(*) FROM orders JOIN unnest(ARRAY['web','shop']) WITH ORDINALITY x(code, w) ON channel = x.code
+		GROUP BY 1`,
 	`SELECT x.d, count(*) FROM orders JOIN string_to_table('web,shop', ',') x(d) ON channel = x.d GROUP BY 1`,
 	`SELECT x AS x, count(*) FROM orders JOIN generate_series(2, 4) x ON priority = x GROUP BY 1`,
 	`SELECT count(*) FROM orders WHERE total + 10.25 > 50`,
@@ -95,16 +99,20 @@ var shopConstants = []string{
 	`SELECT count(*) FROM orders WHERE total * 2 <= 99.5`,
 	`SELECT count(*) FROM orders WHERE shipped - date '2023-02-01' > 10`,
 	`SELECT sum(total) AS s FROM orders WHERE channel = ANY (string_to_array('web,shop', ','))`,
-	`SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.channel = ANY (string_to_array('web,shop', ',')))`,
+	`SELECT count(*) FROM customer c
+		WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id
+			AND o.channel = ANY (string_to_array('web,shop', ',')))`,
 	`SELECT count(*) FILTER (WHERE channel = ANY (string_to_array('web,shop', ','))) AS a FROM orders`,
 	`SELECT channel = ANY (string_to_array('web,shop', ',')) AS k, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`,
 	`SELECT count(*) FROM orders WHERE note LIKE ANY (string_to_array('%late%,%lost%', ','))`,
 	`SELECT count(*) FROM orders WHERE campaign = ANY (string_to_array('a,b', ','))`,
 	`SELECT count(*) FROM customer WHERE balance <> ALL (ARRAY(SELECT list_price FROM product))`,
 	`SELECT count(*) FROM orders WHERE channel IN (SELECT channel FROM orders GROUP BY 1 HAVING count(*) > 100)`,
-	`SELECT count(*) FROM orders WHERE channel = ANY (ARRAY(SELECT channel FROM orders GROUP BY 1 HAVING count(*) > 100))`,
+	`SELECT count(*) FROM orders
+		WHERE channel = ANY (ARRAY(SELECT channel FROM orders GROUP BY 1 HAVING count(*) > 100))`,
 	`SELECT num_nulls(shipped, paid, status) AS k, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`,
-	`SELECT array_position(ARRAY['web','shop',NULL], channel) AS k, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`,
+	`SELECT array_position(ARRAY['web','shop',NULL], channel) AS k, count(*) FROM orders
+		GROUP BY 1 HAVING count(*) > 0`,
 	`SELECT array_position(ARRAY[1,3,3], priority::int) AS k, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`,
 	`SELECT count(*) FROM orders WHERE campaign LIKE 'B%'`,
 	`SELECT count(*) FROM orders WHERE campaign NOT LIKE '%e%'`,
@@ -114,18 +122,23 @@ var shopConstants = []string{
 	`SELECT count(*) FROM orders WHERE starts_with(campaign, 'Ba')`,
 	`SELECT count(*) FROM orders WHERE coalesce(campaign, '') LIKE '%'`,
 	`SELECT count(*) FROM orders WHERE (campaign LIKE 'B%') IS NULL`,
-	`SELECT o.status, count(*) FROM customer c JOIN orders o USING (customer_id) WHERE c.city LIKE 'B%' AND o.campaign LIKE '%n%' GROUP BY 1 HAVING count(*) > 0`,
-	`SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.campaign LIKE 'B%')`,
+	`SELECT o.status, count(*) FROM customer c JOIN orders o USING (customer_id)
+		WHERE c.city LIKE 'B%' AND o.campaign LIKE '%n%' GROUP BY 1 HAVING count(*) > 0`,
+	`SELECT count(*) FROM customer c
+		WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.campaign LIKE 'B%')`,
 }
 
 var telemetryConstants = []string{
 	`SELECT count(*) FROM reading WHERE seen_at - timestamptz '2024-05-02' > interval '1 day'`,
 	`SELECT count(*) FROM reading WHERE seen_at - timestamptz '2024-05-02 10:00:30' >= interval '1 hour 3 seconds'`,
 	`SELECT count(*) FROM reading WHERE seen_at + interval '90 minutes' < timestamptz '2024-05-03 00:00:10'`,
-	`SELECT count(*) FROM reading WHERE timestamptz '2024-05-03' - seen_at BETWEEN interval '10 hours 20 seconds' AND interval '1 day'`,
+	`SELECT count(*) FROM reading
+		WHERE timestamptz '2024-05-03' - seen_at BETWEEN interval '10 hours 20 seconds' AND interval '1 day'`,
 	`SELECT count(*) FROM reading WHERE (seen_at, seen_at) OVERLAPS (timestamptz '2024-05-02', interval '1 day')`,
-	`SELECT count(*) FROM outage WHERE (began, interval '1 day') OVERLAPS (timestamp '2024-05-02', timestamp '2024-05-10')`,
-	`SELECT count(*) FROM outage WHERE (began, interval '1 day') OVERLAPS (timestamp '2024-05-02 10:20', timestamp '2024-05-10')`,
+	`SELECT count(*) FROM outage
+		WHERE (began, interval '1 day') OVERLAPS (timestamp '2024-05-02', timestamp '2024-05-10')`,
+	`SELECT count(*) FROM outage
+		WHERE (began, interval '1 day') OVERLAPS (timestamp '2024-05-02 10:20', timestamp '2024-05-10')`,
 	`SELECT count(*) FROM reading WHERE seen_at < 'infinity'`,
 	`SELECT count(*) FROM outage WHERE began >= timestamp '-infinity'`,
 	`SELECT count(*) FROM outage WHERE NOT began < timestamptz 'infinity'`,
@@ -134,7 +147,10 @@ var telemetryConstants = []string{
 	`SELECT count(*) FROM device WHERE model = ANY (ARRAY(SELECT model FROM model WHERE price > 100))`,
 	`SELECT count(*) FROM device WHERE model = ANY (string_to_array('mk1,mk2', ','))`,
 	`SELECT count(*) FROM reading WHERE volts = ANY (ARRAY(SELECT x / 4.0 FROM generate_series(1,40) x))`,
-	`SELECT count(*) FROM outage WHERE began = ANY (ARRAY(SELECT generate_series(timestamp '2024-05-02', timestamp '2024-05-09', interval '1 hour')))`,
+	`SELECT count(*) FROM outage
+		WHERE began = ANY (ARRAY(SELECT generate_series(timestamp '2024-05-02',
+			timestamp '2024-05-09', interval '1 hour')))`,
 	`SELECT count(*) FROM reading WHERE seen_at - timestamptz '2024-05-02' = interval '1 hour'`,
-	`SELECT format('%s', seconds * interval '1 second') AS k, count(*) FROM outage WHERE seconds < 90 GROUP BY 1 HAVING count(*) > 0`,
+	`SELECT format('%s', seconds * interval '1 second') AS k, count(*) FROM outage
+		WHERE seconds < 90 GROUP BY 1 HAVING count(*) > 0`,
 }

@@ -693,23 +693,42 @@ func (g *grammar) constants(c column, columns []column) string {
 	typed := map[kind]string{dateKind: "DATE ", timeKind: "TIMESTAMP ", zonedKind: "TIMESTAMPTZ "}[c.kind]
 	switch c.kind {
 	case textKind:
-		return g.one(c.name+any+"string_to_array("+v+" || ',' || "+w+", ','))", c.name+any+"regexp_split_to_array("+v+" || '|' || "+w+", '[|]'))", c.name+any+"string_to_array("+v+" || ',,', ',', ''))", c.name+any+"string_to_array(NULL, ','))",
-			c.name+among+"VALUES ("+v+"), ("+w+"))", c.name+among+"SELECT unnest(ARRAY["+v+", "+w+"]))", c.name+" = (ARRAY["+v+", "+w+"])[1]", c.name+" = (string_to_array("+v+", ','))["+g.one("1", "2")+"]",
-			"array_position(ARRAY["+v+", "+w+"], "+c.name+"::text)"+g.one(" IS NOT NULL", " = 2"), "num_nulls("+c.name+", "+o.name+") = 1", "num_nonnulls("+c.name+", "+v+", NULL) = 2", "format('%s-%L', "+c.name+", "+v+") = format('%s-%L', "+w+", "+v+")")
+		return g.one(c.name+any+"string_to_array("+v+" || ',' || "+w+", ','))",
+			c.name+any+"regexp_split_to_array("+v+" || '|' || "+w+", '[|]'))",
+			c.name+any+"string_to_array("+v+" || ',,', ',', ''))", c.name+any+"string_to_array(NULL, ','))",
+			c.name+among+"VALUES ("+v+"), ("+w+"))", c.name+among+"SELECT unnest(ARRAY["+v+", "+w+"]))",
+			c.name+" = (ARRAY["+v+", "+w+"])[1]", c.name+" = (string_to_array("+v+", ','))["+g.one("1", "2")+"]",
+			"array_position(ARRAY["+v+", "+w+"], "+c.name+"::text)"+g.one(" IS NOT NULL", " = 2"),
+			"num_nulls("+c.name+", "+o.name+") = 1", "num_nonnulls("+c.name+", "+v+", NULL) = 2",
+			"format('%s-%L', "+c.name+", "+v+") = format('%s-%L', "+w+", "+v+")")
 	case wholeKind:
-		return g.one(c.name+any+"ARRAY(SELECT generate_series(least("+v+", 2), "+w+")))", c.name+among+"SELECT generate_series(1, "+w+", 2))", c.name+among+"VALUES ("+v+"), ("+w+"))", c.name+any+"string_to_array(concat("+v+", ',', "+w+"), ',')::int[])",
-			c.name+g.one(" < ", " >= ")+"ALL (ARRAY["+v+"] || ARRAY["+w+"])", c.name+"::integer <@ int4range(least("+v+", 2), "+w+")", "int4range(NULL, "+w+", '[]') @> "+c.name+"::integer", c.name+" > cardinality(ARRAY["+v+", "+w+"])")
+		return g.one(c.name+any+"ARRAY(SELECT generate_series(least("+v+", 2), "+w+")))",
+			c.name+among+"SELECT generate_series(1, "+w+", 2))", c.name+among+"VALUES ("+v+"), ("+w+"))",
+			c.name+any+"string_to_array(concat("+v+", ',', "+w+"), ',')::int[])",
+			c.name+g.one(" < ", " >= ")+"ALL (ARRAY["+v+"] || ARRAY["+w+"])",
+			c.name+"::integer <@ int4range(least("+v+", 2), "+w+")",
+			"int4range(NULL, "+w+", '[]') @> "+c.name+"::integer", c.name+" > cardinality(ARRAY["+v+", "+w+"])")
 	case moneyKind, realKind:
-		return g.one(c.name+among+"VALUES ("+v+"), ("+w+"))", c.name+"::numeric <@ numrange(least("+v+", 1), "+w+", '(]')", c.name+" > (ARRAY["+v+", "+w+"])[2]", "num_nulls("+c.name+", "+o.name+")"+g.one(" = 0", " > 0"))
+		return g.one(c.name+among+"VALUES ("+v+"), ("+w+"))",
+			c.name+"::numeric <@ numrange(least("+v+", 1), "+w+", '(]')", c.name+" > (ARRAY["+v+", "+w+"])[2]",
+			"num_nulls("+c.name+", "+o.name+")"+g.one(" = 0", " > 0"))
 	case dateKind:
 		if g.chance(3) {
-			return g.one(c.name+" <@ daterange("+v+", 'infinity')", "daterange(NULL, "+w+", '[]') @> "+c.name, c.name+any+"ARRAY(SELECT generate_series(DATE "+v+", DATE "+v+" + 9, interval '1 day')::date))")
+			return g.one(c.name+" <@ daterange("+v+", 'infinity')", "daterange(NULL, "+w+", '[]') @> "+c.name,
+				c.name+any+"ARRAY(SELECT generate_series(DATE "+v+", DATE "+v+" + 9, interval '1 day')::date))")
 		}
 		fallthrough
 	case timeKind, zonedKind:
-		return g.one(c.name+g.one(" > ", " = ", " <> ")+"'-infinity'", c.name+" BETWEEN "+v+" AND 'infinity'", "NOT "+c.name+" < "+typed+"'infinity'", "coalesce("+c.name+", 'infinity') > "+typed+v, "coalesce("+c.name+", '-infinity')"+g.one(" < ", " >= ")+v,
-			"("+c.name+", "+o.name+") OVERLAPS ("+typed+v+", "+typed+w+")", "("+typed+v+", "+g.one("NULL", typed+w)+") OVERLAPS ("+c.name+", "+c.name+")", "("+c.name+", interval '2 days') OVERLAPS ("+typed+v+", "+typed+w+")",
-			"(("+c.name+", "+o.name+") OVERLAPS ("+typed+v+", NULL)) IS NULL", c.name+" - "+typed+v+g.one(" > ", " <= ")+map[bool]string{true: "30", false: "interval '1 day 10 seconds'"}[c.kind == dateKind], typed+v+" - "+c.name+" < "+map[bool]string{true: "30", false: "interval '90 minutes 1 second'"}[c.kind == dateKind])
+		return g.one(c.name+g.one(" > ", " = ", " <> ")+"'-infinity'", c.name+" BETWEEN "+v+" AND 'infinity'",
+			"NOT "+c.name+" < "+typed+"'infinity'", "coalesce("+c.name+", 'infinity') > "+typed+v,
+			"coalesce("+c.name+", '-infinity')"+g.one(" < ", " >= ")+v,
+			"("+c.name+", "+o.name+") OVERLAPS ("+typed+v+", "+typed+w+")", "("+typed+v+", "+g.one("NULL",
+				typed+w)+") OVERLAPS ("+c.name+", "+c.name+")",
+			"("+c.name+", interval '2 days') OVERLAPS ("+typed+v+", "+typed+w+")",
+			"(("+c.name+", "+o.name+") OVERLAPS ("+typed+v+", NULL)) IS NULL", c.name+" - "+typed+v+g.one(" > ",
+				" <= ")+map[bool]string{true: "30", false: "interval '1 day 10 seconds'"}[c.kind == dateKind],
+			typed+v+" - "+c.name+" < "+map[bool]string{true: "30",
+				false: "interval '90 minutes 1 second'"}[c.kind == dateKind])
 	}
 	return g.compared(c, columns)
 }
