@@ -399,7 +399,7 @@ func (w cells) valueOfCell(c *policy.Column, number string) string {
 	if least, isDay := c.Domain.Min.(policy.Date); isDay {
 		return w.operate(w.constant(c, least), "+", w.operate(number, "*", w.int4(int(step))))
 	}
-	least, _ := wholeOf(c.Domain.Min)
+	least, _ := policy.UnitsOf(c.Domain.Min)
 	return w.operate(w.whole(least), "+", w.operate(w.cast(number, "int8"), "*", w.whole(step)))
 }
 

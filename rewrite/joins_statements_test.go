@@ -389,6 +389,21 @@ var windowStatements = []string{
 	`WITH steps AS (SELECT who, ward, lead(ward) OVER (PARTITION BY who ORDER BY visit) AS next FROM visits) SELECT ward, next, count(*), count(DISTINCT who) FROM steps WHERE next IS NOT NULL GROUP BY 1, 2`,
 	`SELECT m, count(*) FROM (SELECT lag(minutes, 1, room) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
 	`SELECT m, count(*) FROM (SELECT lead(room + 1, 2, CASE WHEN ward = 'A' THEN -1 END) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
+	`SELECT n, s, count(*) FROM (SELECT count(*) OVER w AS n, sum(room) OVER w AS s FROM visits
+		WINDOW w AS (PARTITION BY who ORDER BY minutes RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)) t GROUP BY 1, 2`,
+	`SELECT n, m, count(*) FROM (SELECT count(*) OVER (PARTITION BY who ORDER BY day
+		RANGE interval '7 days' PRECEDING) AS n, max(room) OVER (PARTITION BY who ORDER BY day
+		RANGE BETWEEN interval '36 hours' FOLLOWING AND interval '20 days' FOLLOWING) AS m FROM visits) t GROUP BY 1, 2`,
+	`SELECT n, m, count(*) FROM (SELECT count(minutes) OVER (PARTITION BY who ORDER BY day DESC
+		RANGE BETWEEN interval '9000 days' PRECEDING AND interval '12 hours' PRECEDING) AS n,
+		min(room) OVER (PARTITION BY who ORDER BY minutes DESC NULLS LAST RANGE BETWEEN 1 FOLLOWING AND 9000000000 FOLLOWING) AS m
+		FROM visits) t GROUP BY 1, 2`,
+	`SELECT r, ward, count(*) FROM (SELECT row_number() OVER (PARTITION BY who ORDER BY ward DESC, visit) AS r, ward
+		FROM visits) t GROUP BY 1, 2`,
+	`SELECT r, d, count(*) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY minutes % 3, ward NULLS FIRST) AS r,
+		dense_rank() OVER (PARTITION BY who ORDER BY extract(month FROM day) DESC) AS d FROM visits) t GROUP BY 1, 2`,
+	`SELECT l, n, count(*) FROM (SELECT lag(ward) OVER (PARTITION BY who ORDER BY minutes > 3, visit) AS l,
+		row_number() OVER (PARTITION BY who ORDER BY abs(room - 5), visit) AS n FROM visits) t GROUP BY 1, 2`,
 }
 
 // tiedStatements number rows that tie in the window's order, which plain SQL may number in any order.

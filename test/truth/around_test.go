@@ -106,6 +106,17 @@ func (g *grammar) windowed() (place, bool) {
 	if c, ok := g.pick(in.columns, wholeKind); ok && g.chance(2) {
 		add(g.one("sum(", "max(", "min(")+c.name+")"+over+g.one(" ROWS UNBOUNDED PRECEDING)", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", ")"), "s", c)
 	}
+	if c, ok := g.pick(in.columns, wholeKind, dateKind); ok && g.chance(2) {
+		near, far := "1", "40"
+		if c.kind == dateKind {
+			near, far = "interval '36 hours'", "interval '30 days'"
+		}
+		add("count(*) OVER (PARTITION BY "+in.unit+" ORDER BY "+c.name+direction+" RANGE BETWEEN "+g.one(far+" PRECEDING AND ",
+			near+" PRECEDING AND ", "CURRENT ROW AND ")+g.one(near, far)+" FOLLOWING)", "r", numbers)
+	}
+	if c, ok := g.pick(in.columns, textKind, boolKind); ok && g.chance(2) {
+		add("rank() OVER (PARTITION BY "+in.unit+" ORDER BY "+c.name+direction+")", "t", numbers)
+	}
 	where := ""
 	if g.chance(3) {
 		where = " WHERE " + g.condition(in.columns)
