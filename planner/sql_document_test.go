@@ -333,7 +333,7 @@ column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` 
 	"Sub-queries that are answered first": `A sub-query in a condition on private rows, in FILTER, in an aggregate's argument or in GROUP BY, that reads no row around it, is a statement of its own: it is
 answered first, with noise, and the rest is counted for what was released of it. Each of them has an equal part of ` + "`dp.epsilon`" + `, and the notice tells the released values. EXPLAIN and the
 budget's check take the rest at its whole part, the most that it may cost; asked again, all of it is free. What comes first is spent where the released value makes the rest fail
-(a division by it). A sub-query or WITH query of FROM that aggregates and is joined with private rows is one too: its rows are a list of the statement's own. One that equates columns with the row around it is answered for all rows at once, in groups, in which each row looks its own up. Where its rows are a list (IN, ANY, ALL, EXISTS, a join) groups of the declared values that nobody is in are rows too, unless HAVING leaves them out; a notice says so. One that reads public tables alone, several of them and aggregated ones too, is exact and costs nothing. Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
+(a division by it). A sub-query or WITH query of FROM that aggregates and is joined with private rows is one too: its rows are a list of the statement's own. One that equates columns with the row around it is answered for all rows at once, in groups, in which each row looks its own up. Where its rows are a list (IN, ANY, ALL, EXISTS, a join) groups whose count is within its error are no rows of it. One that reads public tables alone, several of them and aggregated ones too, is exact and costs nothing. Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
 
 `,
 	"Sums and differences of columns in conditions and keys": `Sums of whole numbers, numerics, dates and moments, each times a constant, are columns of their own where their columns' cells are too
@@ -374,10 +374,10 @@ IN holds for no NULL where the sub-query has no row, as it does in PostgreSQL: n
 `,
 	"Counts and keys": `A GROUP BY over declared domains has a row for every key of the domain, NULL and 'other' too where the policy gives them a
 cell: a group that nobody is in has a count of 0, and noise. Which keys occur is private, so none is left out. PostgreSQL has
-only the keys that occur. Where such groups decide about what is shown without being shown themselves (` + "`avg(n)`, `min(n)`,\n`count(*)`" + ` over a sub-query that groups, a LIMIT that does not begin with the most, a window function, IN), the notice says
-so, and which condition leaves them out: HAVING count(*) > 0 where noise vanishes, else count(*) above its own error. With that
-condition the answer is plain SQL's, as far as the noise lets it be. Sums of counts need none, nor does an aggregate whose
-FILTER or argument leaves such groups out. In the policy ` + "`nulls: exclude` and `outside: exclude`" + ` take the two extra rows away
+only the keys that occur. So where groups are counted, averaged or listed by a query above them (` + "`avg(n)`, `min(n)`,\n`count(*)`" + ` over a sub-query that groups, IN), those whose count is within its error take no part, and the notice says
+so; HAVING count(*) >= 0 in the sub-query keeps them. Sums of counts leave none out, nor does an aggregate whose FILTER or argument
+passes over groups that nobody is in. Where such groups decide by a window function, or a LIMIT that does not begin with the
+most, the notice names the condition that leaves them out. In the policy ` + "`nulls: exclude` and `outside: exclude`" + ` take the two extra rows away
 (docs/adr/0055), and ` + "`other: hide`" + ` hides the second while its rows stay in totals (docs/adr/0074).
 
 The number of different values of a column that has few declared ones would be lost in its noise. It is then made of the counts

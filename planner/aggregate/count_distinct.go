@@ -138,17 +138,20 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 		}
 		n := g.Question.Add(linear.Counter{Where: append(where[:len(where):len(where)], is)})
 		g.Question.Counters[n].Presence = e.Canon
-		terms[cell] = w.Counter(n) + " > " + w.Counter(g.Question.ThresholdOf(n))
+		terms[cell] = w.Counter(n) + " > " + w.Counter(g.Question.WidthOf(n, linear.OfValues))
 	}
 	return terms, nil
 }
 
-// Present says of a group that enough rows are in it: a set operation over groups, which no count is shown beside,
-// would else be one of those that are declared.
-func (g *Grouping) Present() *pg.Node {
-	w := g.formula("")
+// Present says of a group that more rows are in it than its error, or than twice the error: a set operation over
+// groups, which no count is shown beside, would else be one of those that are declared, as would their number.
+func (g *Grouping) Present(twice bool) *pg.Node {
+	w, use := g.formula(""), linear.OfGroups
+	if twice {
+		use = linear.OfValues
+	}
 	n := g.Question.CounterFor(nil)
-	is, _ := g.found(w.Counter(n)+" > "+w.Counter(g.Question.ThresholdOf(n)), policy.Bool)
+	is, _ := g.found(w.Counter(n)+" > "+w.Counter(g.Question.WidthOf(n, use)), policy.Bool)
 	return is.Formula
 }
 

@@ -65,7 +65,7 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 		}
 		if in.g, refusal = t.b.Group(sel, from); refusal == nil {
 			t.b.Groups[written] = in.g
-			refusal = in.grouped(out, t.branch)
+			refusal = in.grouped(out, t.branch, t.b.Occupied[written])
 		}
 	default:
 		in.aggregates = bind.IsGrouped(sel) && !bind.IsDistinct(sel)
@@ -180,7 +180,7 @@ func distinct(sel *pg.SelectStmt) *pg.SelectStmt {
 }
 
 // grouped rebuilds an aggregation over private rows as a SELECT over the rows of its leaf: HAVING becomes WHERE.
-func (t *tree) grouped(out *pg.SelectStmt, present bool) (refusal *refuse.Refusal) {
+func (t *tree) grouped(out *pg.SelectStmt, branch, occupied bool) (refusal *refuse.Refusal) {
 	sel := t.g.Sel
 	name := plans.LeafName(t.g.Leaf)
 	out.FromClause = []*pg.Node{pg.MakeSimpleRangeVarNode(name, -1)}
@@ -194,8 +194,8 @@ func (t *tree) grouped(out *pg.SelectStmt, present bool) (refusal *refuse.Refusa
 	if out.WhereClause, refusal = t.node(sel.HavingClause); refusal != nil {
 		return refusal
 	}
-	if present && !t.g.Above && t.g.Fanned == nil && sel.HavingClause == nil {
-		out.WhereClause = t.g.Present()
+	if branch = branch && !t.g.Above && t.g.Fanned == nil && sel.HavingClause == nil; branch || occupied {
+		out.WhereClause = bind.AllOf(append(ast.Conjuncts(out.WhereClause), t.g.Present(branch)))
 	}
 	if t.g.Above {
 		if out.DistinctClause, refusal = t.nodes(sel.DistinctClause); refusal != nil {
