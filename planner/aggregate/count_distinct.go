@@ -143,16 +143,15 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 	return terms, nil
 }
 
-// Present says of a group that more rows are in it than its error, or than twice the error: a set operation over
-// groups, which no count is shown beside, would else be one of those that are declared, as would their number.
-func (g *Grouping) Present(twice bool) *pg.Node {
-	w, use := g.formula(""), linear.OfGroups
-	if twice {
-		use = linear.OfValues
+// Present has a group be a row only where more rows are in it than their error, or twice the error, is: a set operation
+// over groups, which no count is shown beside, would else be one of those that are declared, as would their number.
+func (g *Grouping) Present(by linear.WidthUse) {
+	w, n := g.formula(""), g.Question.CounterFor(nil)
+	is, refusal := g.found(w.Counter(n)+" > "+w.Counter(g.Question.WidthOf(n, by)), policy.Bool)
+	if refusal == nil { // the text is ours
+		n := pg.MakeAConstStrNode("true", -1) // which given says what it is
+		g.given[n], g.occupied = is, append(g.occupied, n)
 	}
-	n := g.Question.CounterFor(nil)
-	is, _ := g.found(w.Counter(n)+" > "+w.Counter(g.Question.WidthOf(n, use)), policy.Bool)
-	return is.Formula
 }
 
 // declaredEnd is the least or the largest value of a column whose ends the policy gives for those of its rows,

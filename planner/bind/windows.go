@@ -315,7 +315,7 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 		}
 	}
 	if !unit {
-		return WindowOnRows.At(int(f.Location))
+		return acrossUnits(over, int(f.Location))
 	}
 	slices.SortFunc(c.JoinKeys, derived.CompareNames)
 	slices.SortFunc(c.Keys, func(a, b derived.UnitKey) int { return derived.CompareNames(a.Column, b.Column) })
@@ -325,6 +325,17 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 		}
 	}
 	return v.frame(over, c)
+}
+
+// acrossUnits refuses a window that looks across units. A rank by one value is most often a step on the way to its
+// quantiles: row_number() OVER (ORDER BY days), and above it min(days) FILTER (WHERE n >= 0.5 * total).
+func acrossUnits(over *pg.WindowDef, pos int) *refuse.Refusal {
+	out := WindowOnRows.At(pos)
+	if len(over.OrderClause) == 1 {
+		by := ast.DeparsedExpr(over.OrderClause[0].GetSortBy().GetNode())
+		out.Hint = "Quantiles need no rank: percentile_disc(0.5) WITHIN GROUP (ORDER BY " + by + "), with GROUP BY in place of PARTITION BY. " + out.Hint
+	}
+	return out
 }
 
 // defined is a window with what it has from the WINDOW clause.

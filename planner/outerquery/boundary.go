@@ -62,13 +62,9 @@ func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
 		return nil, refusal
 	}
 	sel = topOfUnion(b.Binder, sel)
-	var d *direct
-	var columns []plans.OutColumn
-	var refusal *refuse.Refusal
-	if len(b.Occupied) == 0 { // else rows of a leaf are left out, which an engine does
-		if d, columns, refusal = b.simple(sel); refusal != nil {
-			return nil, refusal
-		}
+	d, columns, refusal := b.simple(sel)
+	if refusal != nil {
+		return nil, refusal
 	}
 	if d != nil && !d.beyond() {
 		return &Bound{Outer: plans.Outer{Direct: &d.Direct}, Columns: columns, Shown: &Shown{d.Leaf, d.counts, d.linear}, Direct: d}, nil

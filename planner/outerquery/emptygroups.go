@@ -123,11 +123,9 @@ func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups 
 			e.error = w.groups.columnError(&leaf.Counts[i])
 		}
 	}
-	if w.b.Occupied[sel] {
-		if e.rows = 0; e.error > 0 {
-			w.groups.notes.Add("groups of " + e.keys + " with a count of at most " + e.most() + " take no part: " +
-				e.having(">= 0") + " keeps them")
-		}
+	if w.b.Occupied[sel] && e.error > 0 {
+		w.groups.notes.Add("groups of " + e.keys + " with a count of at most " + e.most() + " take no part: " +
+			e.having(">= 0") + " keeps them")
 	}
 	return e
 }
@@ -165,7 +163,7 @@ func (w *walk) keyText(g *aggregate.Grouping, key int) string {
 			if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) > 0 {
 				return names[len(names)-1]
 			}
-			return strings.TrimPrefix(ast.Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
+			return ast.DeparsedExpr(n)
 		}
 	}
 	var columns []*policy.Column
@@ -214,7 +212,7 @@ func (w *walk) ofNobody(g *aggregate.Grouping, at int, as supposed) (value, othe
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
 func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, as supposed) *semantics.Expr {
-	if w.groups.steps++; n == nil || w.groups.steps > maxEmptySteps || g.Thresholds != nil {
+	if w.groups.steps++; n == nil || w.groups.steps > maxEmptySteps || g.Thresholds {
 		return nil
 	}
 	before := len(g.Question.Counters)
