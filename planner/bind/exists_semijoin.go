@@ -231,6 +231,9 @@ func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt) (*Rows, []eq
 		return nil, nil, refusal
 	}
 	pos := int(s.Location)
+	for sel.Larg != nil { // of UNION, INTERSECT and EXCEPT
+		sel = sel.Larg
+	}
 	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
 		if _, refusal := r.Column(ast.Strings(s.Testexpr.GetColumnRef().Fields), pos); refusal == nil && (other == nil || len(other.keys) == 0) {
 			return nil, nil, nil // a column with a domain as well, of which a list is known
