@@ -182,7 +182,7 @@ func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator)
 	}
 	linked, own := links(sel, r, from)
 	at := slices.IndexFunc(own, func(n *pg.Node) bool { column, _, _ := compares(n, r, from); return column != nil })
-	if len(linked) == 0 || at < 0 {
+	if len(linked) == 0 || at < 0 || slices.ContainsFunc(slices.Delete(slices.Clone(own), at, at+1), from.readsOthers) {
 		return nil, nil
 	}
 	column, around, operator := compares(own[at], r, from)

@@ -55,10 +55,16 @@ type Origin struct {
 }
 
 // Marked are the rows of From with one more column, the last: whether Other has a row of the same unit that is equal in
-// further keys and for which Where holds.
+// further keys, the same in some columns, and for which Where holds.
+//
+// Of EXISTS (SELECT … WHERE o.person_id = v.person_id AND o.day BETWEEN v.day AND v.day + 30) Other are pairs of rows of
+// From with others. Claim: a row is marked just where it is in such a pair itself. Proof: whether a pair satisfies Where
+// is a function of what it has in Same, On and of the other row; the pairs of a row that has the same in these have the
+// same others.
 type Marked struct {
 	From, Other *policy.Table
 	On          []Equal
+	Same        []Equal        // columns of one domain; NULL is the same as NULL
 	Where       predicate.Pred // on Other's columns
 }
 
@@ -124,7 +130,15 @@ func (p *Paired) Meaning(f policy.Fingerprints) []byte {
 
 // Meaning: see Paired.
 func (m *Marked) Meaning(f policy.Fingerprints) []byte {
-	return predicate.Encode(EncodeEquals(encodeInputs([]byte("marked"), m, f), m.On), m.Where)
+	return m.EncodeWhich(encodeInputs([]byte("marked"), m, f))
+}
+
+// EncodeWhich writes which rows of Other are looked for.
+func (m *Marked) EncodeWhich(b []byte) []byte {
+	if b = EncodeEquals(b, m.On); len(m.Same) > 0 {
+		b = EncodeEquals(append(b, 's'), m.Same)
+	}
+	return predicate.Encode(b, m.Where)
 }
 
 // Meaning: see Paired.
