@@ -141,6 +141,13 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
 	}
 	out := combined(left, right, t, j.outer)
+	for i, e := range right.exprs {
+		if at := len(left.names) + i; j.outer && e.Form != semantics.FormColumn {
+			if out.exprs[at], refusal = b.whereThere(out.exprs[at], len(t.Columns)-1); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
 	if refusal := b.merge(out, j, len(left.names), len(left.keys)); refusal != nil {
 		return nil, refusal
 	}
@@ -152,6 +159,22 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		out.where = append(out.where, e.Shifted(len(left.Table.Columns)))
 	}
 	return out.restricted(b, rest, j)
+}
+
+// whereThere is an expression over the inner side of an outer join, which is NULL in rows without a partner, where a
+// column is false and those that it reads are NULL:
+//
+//	SELECT coalesce(f.lab, 0), count(*) FROM people p LEFT JOIN (SELECT DISTINCT person_id, 1 AS lab FROM visits WHERE kind = 'lab') f USING (person_id) GROUP BY 1
+func (b *Binder) whereThere(e *semantics.Expr, present int) (*semantics.Expr, *refuse.Refusal) {
+	if !e.Answered && !e.Awaited && e.Parameter == 0 {
+		v, refusal := e.Value(make([]policy.Value, present))
+		if refusal == nil && v == nil {
+			return e, nil
+		}
+	}
+	there := semantics.ColumnExpr(present, policy.Bool, -1, e.Pos)
+	s, err := b.Env.Case([]scalar.When{{If: there.Expr, Then: e.Expr}}, nil)
+	return semantics.Made(semantics.FormOther, "case0", s, err, e.Pos, there, e)
 }
 
 // unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes
@@ -276,11 +299,6 @@ func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 // that read both. It returns the right rows and what is equated of them then.
 func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, on []equation, quals []*pg.Node,
 	onLeft, onRight []*semantics.Expr) (*Rows, []equation, *refuse.Refusal) {
-	for _, e := range right.exprs {
-		if e.Form != semantics.FormColumn {
-			return nil, nil, computedOuter.At(right.pos)
-		}
-	}
 	onLeft, onRight, both, refusal := b.ofSides(left, right, quals, onLeft, append(slices.Clone(right.where), onRight...))
 	switch {
 	case refusal != nil:
