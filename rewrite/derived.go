@@ -62,6 +62,9 @@ func (w *writer) paired(p *derived.Paired) string {
 		return from[p.Origins[i].Right].use(p.Origins[i].Column)
 	}, func(i int) string { return from[p.KeyOrigins[i].Right].useKey(p.KeyOrigins[i].Column) })
 	on := append([]string{w.equal(a.alias+".u", b.alias+".u")}, equals(a, b, p.On)...)
+	for _, e := range p.Alike {
+		on = append(on, w.operate(a.use(e.Left), "=", b.use(e.Right)))
+	}
 	on = append(append(on, a.conditions(p.Only)...), b.conditions(p.Where)...)
 	join := "JOIN"
 	if p.Outer {

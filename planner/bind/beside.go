@@ -86,6 +86,12 @@ func (b *Binder) besideAround(around, own *Rows, on []equation, both []*pg.Node,
 	}
 	out = own.shifted(len(left.Columns), len(left.Keys))
 	p := &derived.Paired{Left: left, Right: own.Table, On: equals(left, own.Table, on)}
+	p.Alike, both = b.alike(around, own, both, true)
+	for i, e := range p.Alike {
+		at := slices.Index(around.Table.Columns, e.Left)
+		p.Alike[i].Left = left.Columns[at]
+		read = append(read, semantics.ColumnExpr(at, e.Left.Type, e.Left.Typmod, pos))
+	}
 	if out.Table = paired(b.Env.Work, p); out.Table == nil {
 		return nil, nil, tooManyRows.At(pos, around.Table.Name, own.Table.Name, derived.MaxRows)
 	}
@@ -97,6 +103,68 @@ func (b *Binder) besideAround(around, own *Rows, on []equation, both []*pg.Node,
 		out.where = append(out.where, e)
 	}
 	return out, read, nil
+}
+
+// alike takes those of some conditions that say of a column of the rows around that it equals one of others, and have
+// nothing to say of values beside: of texts alone, where numbers are compared otherwise too.
+func (b *Binder) alike(around, own *Rows, conditions []*pg.Node, texts bool) (alike []derived.Equal, rest []*pg.Node) {
+	for _, n := range conditions {
+		if e, ok := b.equalColumns(n, around, own); ok && !(texts && e.Left.Domain.Ordered()) {
+			alike = append(alike, e)
+		} else {
+			rest = append(rest, n)
+		}
+	}
+	slices.SortStableFunc(alike, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
+	return alike, rest
+}
+
+// equalColumns reads a column of some rows = one of the rows around them, whose cells and values are told apart alike.
+func (b *Binder) equalColumns(n *pg.Node, around, own *Rows) (e derived.Equal, ok bool) {
+	a := n.GetAExpr()
+	if a == nil || a.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(a.Name), []string{"="}) {
+		return e, false
+	}
+	mine, others := a.Lexpr, a.Rexpr
+	if !ofRows(mine, own) {
+		mine, others = others, mine
+	}
+	if !ofRows(mine, own) || ofRows(others, own) || !ofRows(others, around) {
+		return e, false
+	}
+	l, _ := around.Column(ast.Strings(others.GetColumnRef().Fields), -1)
+	r, _ := own.Column(ast.Strings(mine.GetColumnRef().Fields), -1)
+	whole := l.Type().Integer() && r.Type().Integer()
+	if l.Form != semantics.FormColumn || r.Form != semantics.FormColumn || l.Type() != r.Type() && !whole {
+		return e, false
+	}
+	e = derived.Equal{Left: around.Table.Columns[l.Cols[0]], Right: own.Table.Columns[r.Cols[0]]}
+	if !toldApartAlike(e.Left, e.Right) {
+		return e, false
+	}
+	linear.NoteClampedIn(around.Table, []*semantics.Expr{l}, &b.Notes)
+	linear.NoteClampedIn(own.Table, []*semantics.Expr{r}, &b.Notes)
+	if e.Left.Domain.Other >= 0 {
+		b.Notes.Add("values of " + e.Left.Name + " outside its domain are taken for equal")
+	}
+	return e, true
+}
+
+// toldApartAlike reports whether two columns hold what is equal just where their normalised values are: numbers and
+// times by value, others by the numbers of the same cells.
+func toldApartAlike(a, b *policy.Column) bool {
+	c, d := a.Domain, b.Domain
+	switch {
+	case c == nil || d == nil || a.Open != nil || b.Open != nil || c.Ladder != nil || d.Ladder != nil:
+		return false
+	case c.Ordered() && d.Ordered() && a.Type.Integer() && b.Type.Integer():
+		return true
+	case a.Type != b.Type || a.Typmod != b.Typmod || c.Ordered() != d.Ordered():
+		return false
+	case c.Ordered():
+		return !a.Type.Floating() && c.Scale == d.Scale
+	}
+	return slices.Equal(c.Values, d.Values) && c.Other == d.Other
 }
 
 // memberRow finds the rows of (key, x) IN (SELECT key, y FROM …): those of EXISTS (… WHERE key = key AND x = y), and,

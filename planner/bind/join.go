@@ -300,12 +300,16 @@ func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, on []equation, quals []*pg.Node,
 	onLeft, onRight []*semantics.Expr) (*Rows, []equation, *refuse.Refusal) {
 	onLeft, onRight, both, refusal := b.ofSides(left, right, quals, onLeft, append(slices.Clone(right.where), onRight...))
-	switch {
-	case refusal != nil:
+	if refusal != nil {
 		return nil, nil, refusal
-	case len(both) > 0 && left.Table.MaxRowsPerUnit > 1:
-		return nil, nil, outerCondition.At(ast.Location(both[0]))
-	case len(both) > 0:
+	}
+	alike, others := b.alike(left, right, both, false)
+	switch {
+	case len(others) == 0:
+		p.Alike = alike
+	case left.Table.MaxRowsPerUnit > 1:
+		return nil, nil, outerCondition.At(ast.Location(others[0]))
+	default:
 		own, keys := *right, len(right.Table.Keys)
 		own.where = onRight
 		if right, _, refusal = b.besideAround(left, &own, on, both, right.pos); refusal != nil {
