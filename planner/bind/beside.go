@@ -109,18 +109,19 @@ func (b *Binder) besideAround(around, own *Rows, on []equation, both []*pg.Node,
 // nothing to say of values beside: of texts alone, where numbers are compared otherwise too.
 func (b *Binder) alike(around, own *Rows, conditions []*pg.Node, texts bool) (alike []derived.Equal, rest []*pg.Node) {
 	for _, n := range conditions {
-		if e, ok := b.equalColumns(n, around, own); ok && !(texts && e.Left.Domain.Ordered()) {
+		if e, ok := equalOf(n, around, own); ok && !(texts && e.Left.Domain.Ordered()) {
 			alike = append(alike, e)
 		} else {
 			rest = append(rest, n)
 		}
 	}
+	b.noteAlike(around, own, alike)
 	slices.SortStableFunc(alike, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
 	return alike, rest
 }
 
-// equalColumns reads a column of some rows = one of the rows around them, whose cells and values are told apart alike.
-func (b *Binder) equalColumns(n *pg.Node, around, own *Rows) (e derived.Equal, ok bool) {
+// equalOf reads a column of some rows = one of the rows around them, whose cells and values are told apart alike.
+func equalOf(n *pg.Node, around, own *Rows) (e derived.Equal, ok bool) {
 	a := n.GetAExpr()
 	if a == nil || a.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(a.Name), []string{"="}) {
 		return e, false
@@ -139,15 +140,23 @@ func (b *Binder) equalColumns(n *pg.Node, around, own *Rows) (e derived.Equal, o
 		return e, false
 	}
 	e = derived.Equal{Left: around.Table.Columns[l.Cols[0]], Right: own.Table.Columns[r.Cols[0]]}
-	if !toldApartAlike(e.Left, e.Right) {
-		return e, false
+	return e, toldApartAlike(e.Left, e.Right)
+}
+
+// noteAlike says what columns that are equated take for equal.
+func (b *noting) noteAlike(around, own *Rows, list []derived.Equal) {
+	for _, e := range list {
+		for _, of := range []struct {
+			t *policy.Table
+			c *policy.Column
+		}{{around.Table, e.Left}, {own.Table, e.Right}} {
+			at := slices.Index(of.t.Columns, of.c)
+			linear.NoteClampedIn(of.t, []*semantics.Expr{semantics.ColumnExpr(at, of.c.Type, of.c.Typmod, -1)}, &b.Notes)
+		}
+		if e.Left.Domain.Other >= 0 {
+			b.Notes.Add("values of " + e.Left.Name + " outside its domain are taken for equal")
+		}
 	}
-	linear.NoteClampedIn(around.Table, []*semantics.Expr{l}, &b.Notes)
-	linear.NoteClampedIn(own.Table, []*semantics.Expr{r}, &b.Notes)
-	if e.Left.Domain.Other >= 0 {
-		b.Notes.Add("values of " + e.Left.Name + " outside its domain are taken for equal")
-	}
-	return e, true
 }
 
 // toldApartAlike reports whether two columns hold what is equal just where their normalised values are: numbers and

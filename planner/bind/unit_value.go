@@ -48,7 +48,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	linked, alike, own := b.links(sel, r, from)
+	linked, alike, own := links(sel, r, from)
 	if len(linked) == 0 {
 		return nil, nil
 	}
@@ -81,6 +81,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	for i, l := range alike {
 		p.Alike = append(p.Alike, derived.Equal{Left: l.column, Right: other.Table.Columns[other.exprs[i].Cols[0]]})
 	}
+	b.noteAlike(r, other, p.Alike)
 	if p.Where, refusal = b.Lowered(other.Table, other.where); refusal != nil {
 		return nil, refusal
 	}
@@ -116,11 +117,11 @@ func nodesOf(list []link) (nodes []*pg.Node) {
 
 // links are the keys and the columns that a sub-query's condition equates with those around it, and the rest of the
 // condition.
-func (b *Binder) links(sel *pg.SelectStmt, around, from *Rows) (linked, alike []link, own []*pg.Node) {
+func links(sel *pg.SelectStmt, around, from *Rows) (linked, alike []link, own []*pg.Node) {
 	for _, n := range ast.Conjuncts(sel.WhereClause) {
 		k, others := equalKeys(n, around, from)
 		if k == nil || from.sees(n) {
-			if e, ok := b.equalColumns(n, around, from); ok {
+			if e, ok := equalOf(n, around, from); ok {
 				node := n.GetAExpr().Lexpr
 				if !ofRows(node, from) {
 					node = n.GetAExpr().Rexpr
@@ -201,7 +202,7 @@ func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator)
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	linked, _, own := b.links(sel, r, from)
+	linked, _, own := links(sel, r, from)
 	at := slices.IndexFunc(own, func(n *pg.Node) bool { column, _, _ := compares(n, r, from); return column != nil })
 	if len(linked) == 0 || at < 0 || slices.ContainsFunc(slices.Delete(slices.Clone(own), at, at+1), from.readsOthers) {
 		return nil, nil

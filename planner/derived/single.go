@@ -128,7 +128,7 @@ func (u *United) fullRows(p *Paired) int64 {
 func (u *United) apart(p *Paired) bool {
 	pairs, alone := u.Branches[0], u.Branches[1]
 	m, ok := alone.From.Derived.(*Marked)
-	if !ok || m.Other != p.Left || len(m.On) > 0 {
+	if !ok || m.Other != p.Left || len(m.On)+len(m.Same) > 0 {
 		return false
 	}
 	known := true
