@@ -1006,6 +1006,13 @@ func (g *grammar) semi(p place) (condition, known, there string) {
 			if where != "" {
 				where = " AND " + where
 			}
+			for g.chance(2) { // beside the row around
+				c, ok := g.pick(p.columns, wholeKind, dateKind, moneyKind)
+				o, also := g.pick(qualified(a, t.columns), c.kind)
+				if ok && also {
+					where += " AND " + o.name + g.one(" < ", " >= ", " <> ", " = ") + c.name
+				}
+			}
 			condition = g.one("", "NOT ") + "EXISTS (SELECT 1 FROM " + t.name + " AS " + a + " WHERE " + inner + " = " + outer + where + ")"
 			return condition, condition, ""
 		}
