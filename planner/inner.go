@@ -106,7 +106,7 @@ func (in *inners) answer(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refu
 		if refusal != nil {
 			return nil, refusal
 		}
-		if a, refusal = standing(p, c); refusal != nil {
+		if a, refusal = standing(p, key, c); refusal != nil {
 			return nil, refusal
 		}
 		in.waiting = append(in.waiting, &plans.Inner{Key: key, Plan: p})
@@ -152,21 +152,21 @@ func answeredFirst(w *plans.Inner) string {
 // chosen among its candidates. Where an engine is needed they are one row of small values. What is divided has as many
 // digits as a released mean has, which lies on no column's grid: for a number on a grid the rest could be cheap to plan
 // where it is not for what is released, and be given up after the first part is paid for.
-func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
-	a := &plans.Answer{Standing: true, Private: p.Private()}
-	small := make([]policy.Value, len(p.Columns))
-	for i, column := range p.Columns {
-		t := column.Type
-		if t == policy.Unknown {
-			t = policy.Text
+func standing(p *plans.Plan, key string, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
+	a := &plans.Answer{Standing: true, Private: p.Private(), Columns: columnsOf(p, key, c.Types)}
+	if len(a.Columns) == 0 {
+		return nil, semantics.RowSubquery.At(-1)
+	}
+	small := make([]policy.Value, len(a.Columns))
+	for i := range a.Columns {
+		column := &a.Columns[i]
+		if column.Type == policy.Unknown {
+			column.Type = policy.Text
 		}
-		if a.Columns = append(a.Columns, plans.AnswerColumn{Name: column.Name, Type: t, Typmod: column.Typmod}); t == 0 {
+		if column.Type == 0 {
 			return nil, bind.SubqueryType.At(-1)
 		}
-		small[i] = smallOf(t, c)
-	}
-	if len(small) == 0 { // public rows alone, of which an engine knows the types
-		return nil, semantics.RowSubquery.At(-1)
+		small[i] = smallOf(column.Type, c)
 	}
 	d := p.Outer.Direct
 	if d == nil || d.Leaf < 0 {
@@ -188,6 +188,21 @@ func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 		a.Rows = append(a.Rows, made)
 	}
 	return a, nil
+}
+
+// columnsOf are the columns of a sub-query; nil means only an engine knows them, which has not told them or refuses it.
+func columnsOf(p *plans.Plan, key string, types *reuse.Types) (columns []plans.AnswerColumn) {
+	for _, c := range p.Columns {
+		columns = append(columns, plans.AnswerColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
+	}
+	if len(columns) > 0 || types == nil {
+		return columns
+	}
+	told, asked := types.Known[key]
+	if !asked {
+		types.Wanted = &plans.Inner{Key: key, Plan: p}
+	}
+	return slices.Clone(told)
 }
 
 // maxStanding bounds the rows in place of an answer.
@@ -270,7 +285,7 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 
 // describing answers sub-queries for a Describe: their columns have types, and the parameters in them are the
 // statement's. Engine is set where one types them.
-func describing(b *aggregate.Binder, depth int, engine *bool) bind.Answering {
+func describing(b *aggregate.Binder, of parse.Statement, depth int, engine *bool) bind.Answering {
 	known := map[string]*plans.Answer{}
 	return func(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refuse.Refusal) {
 		key := ast.Deparsed(sel)
@@ -282,7 +297,7 @@ func describing(b *aggregate.Binder, depth int, engine *bool) bind.Answering {
 		}
 		own := aggregate.NewBinder(b.Context, b.Params)
 		own.Text, own.Top, own.Inside = key, sel, true
-		own.Inner = describing(own, depth+1, engine)
+		own.Inner = describing(own, of, depth+1, engine)
 		out, refusal := outerquery.Bind(own)
 		if refusal != nil {
 			return nil, refusal
@@ -291,7 +306,15 @@ func describing(b *aggregate.Binder, depth int, engine *bool) bind.Answering {
 			outerquery.SeeInTree(own)
 			*engine = true
 		}
-		a, refusal := standing(&plans.Plan{Columns: out.Columns, Outer: plans.Outer{}}, b.Context)
+		p := &plans.Plan{Columns: out.Columns}
+		if len(out.Columns) == 0 && b.Context.Types != nil {
+			of := of.Within(sel, key)
+			of.ParamTypes = b.Params.Types
+			if p, refusal = planWithin(of, nil, b.Context, depth); refusal != nil {
+				return nil, refusal
+			}
+		}
+		a, refusal := standing(p, key, b.Context)
 		if refusal == nil {
 			known[key] = a
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -73,6 +74,52 @@ func TestPartsOfAStatement(t *testing.T) {
 					t.Errorf("%s with %v: asked again it costs %s, after %s", q.sql, released, again, charged)
 				}
 			}
+		}
+	}
+}
+
+// TestConstantsInAnyWords: an array that only an engine knows is asked of it, its columns' types first, and is a list
+// then; what is another value for each row, or several rows, is none.
+func TestConstantsInAnyWords(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	build := func(sql string) (*plans.Plan, bool) {
+		t.Helper()
+		statements, refusal := parse.Parse(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		plan, refusal := Build(statements[0], []policy.Value{}, c)
+		return plan, refusal == nil
+	}
+	const sql = `SELECT count(*) FROM visits WHERE ward = ANY (string_to_array('B,A', ','))`
+	const key = `SELECT unnest(COALESCE(string_to_array('B,A', ','), '{NULL}'))`
+	if _, answered := build(sql); answered {
+		t.Error("answered without an engine")
+	}
+	c.Types = &reuse.Types{Known: map[string][]plans.AnswerColumn{}}
+	if _, answered := build(sql); answered || c.Types.Wanted == nil || c.Types.Wanted.Key != key {
+		t.Fatalf("of an engine %v is wanted, answered is %t", c.Types.Wanted, answered)
+	}
+	column := []plans.AnswerColumn{{Name: "unnest", Type: policy.Text, Typmod: -1}}
+	c.Types.Known[key] = column
+	if plan, answered := build(sql); !answered || len(plan.Inner) != 1 || plan.Inner[0].Key != key || !plan.Inner[0].Plan.Cost.IsZero() {
+		t.Fatal("it is not answered first, for nothing")
+	}
+	c.Answers = map[string]*plans.Answer{key: {Columns: column, Rows: [][]policy.Value{{"B"}, {"A"}}}}
+	plan, answered := build(sql)
+	list, _ := build(`SELECT count(*) FROM visits WHERE ward IN ('B', 'A')`)
+	if !answered || len(plan.Inner) > 0 || plan.Measures[0].Digest != list.Measures[0].Digest {
+		t.Error("it is not the list")
+	}
+	for _, sql := range []string{
+		`SELECT count(*) FROM people WHERE age > random() * 9`,
+		`SELECT count(*) FROM people WHERE sex = ANY (string_to_array(sex, ','))`,
+		`SELECT count(*) FROM people WHERE age = length(format('%s', count(*)))`,
+		`SELECT count(*) FROM people p WHERE sex = ANY (ARRAY(SELECT code FROM regions r WHERE r.code = p.sex))`,
+	} {
+		c.Types.Wanted = nil
+		if _, answered := build(sql); answered || c.Types.Wanted != nil {
+			t.Errorf("%s: %v is asked of an engine", sql, c.Types.Wanted)
 		}
 	}
 }

@@ -429,4 +429,11 @@ that fails on some value fails for everybody, before anything is charged ([funct
 values, and what the private database is sent instead). Above the boundary the sandbox's functions may be
 used as well: window functions, arrays, JSON, regular expressions, and all aggregates.
 
+Constants may be written with these, too. What reads no row is answered first by the sandbox, for nothing, and its value,
+or each element of an array, is in the statement as a constant: ` + "`region = ANY (string_to_array($1, ','))`, `<> ALL (ARRAY(SELECT\ncode FROM regions))`, `age IN (SELECT generate_series(20, 30))`, `IN (VALUES ('a'), ('b'))`, `= (ARRAY['a', 'b'])[1]`, and in FROM\n`JOIN unnest($1::text[]) WITH ORDINALITY x(code, n) ON region = x.code`" + `. A function that differs from row to row (random) is no constant.
+
+These are written out as comparisons: ` + "`(a, b) OVERLAPS (c, d)`, `num_nulls`, `num_nonnulls`, `format` (%s, %L), `array_position` of constants,\n`range @> column` and `column <@ range` of a constant range of the column's type" + `. Infinite dates and timestamps are open ends: a
+comparison with one is the same for all values, and NULL for NULL, as is that of ` + "`coalesce(left_at, 'infinity')`" + ` where it is one. A sum of one column
+and constants is compared in the column, within a step too: ` + "`now() - visited_at < interval '90 days'`" + `.
+
 `

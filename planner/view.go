@@ -155,7 +155,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 	c.Settings.Literals = s.Literals
 	b := aggregate.NewBinder(c, &semantics.Parameters{Types: slices.Clone(given), Describing: true})
 	b.Text, b.Top = s.Text, s.Select()
-	b.Inner = describing(b, 1, &ask)
+	b.Inner = describing(b, s, 1, &ask)
 	out, refusal := outerquery.Bind(b)
 	if refusal != nil {
 		return d, false, s.Placed(refusal)

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -53,29 +54,33 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	if a == nil {
 		return nil, nil
 	}
-	awaited := func(e *semantics.Expr) *semantics.Expr {
-		e.Awaited = a.Standing
-		return e
-	}
 	if s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
-		return awaited(semantics.ConstantExpr(len(a.Rows) > 0, policy.Bool, pos)), nil
+		exists := semantics.ConstantExpr(len(a.Rows) > 0, policy.Bool, pos)
+		exists.Awaited = a.Standing
+		return exists, nil
 	}
 	if len(a.Columns) != 1 {
 		return nil, subqueryColumns.At(pos)
 	}
-	var list []*semantics.Expr
-	only := a.Columns[0]
-	for _, row := range a.Rows {
-		list = append(list, awaited(semantics.ValueExpr(row[0], only.Type, only.Typmod, pos)))
-	}
 	if use == LookedUp {
-		return oneOf(list, awaited(semantics.ValueExpr(nil, only.Type, only.Typmod, pos)))
+		return oneOf(valuesOf(a, a.Rows, pos), valuesOf(a, [][]policy.Value{{nil}}, pos)[0])
 	}
-	return b.comparedWithEach(s, t, subject, list)
+	return b.comparedWithEach(s, t, subject, valuesOf(a, a.Rows, pos))
 }
 
-// answeredTable is a sub-query or WITH query of FROM that aggregates, joined with private rows: it is answered first,
-// and its rows are a list of the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write
+// valuesOf are rows of an answer of one column as constants.
+func valuesOf(a *plans.Answer, rows [][]policy.Value, pos int) []*semantics.Expr {
+	list, only := []*semantics.Expr{}, a.Columns[0]
+	for _, row := range rows {
+		e := semantics.ValueExpr(row[0], only.Type, only.Typmod, pos)
+		e.Awaited = a.Standing
+		list = append(list, e)
+	}
+	return list
+}
+
+// answeredTable is a sub-query or WITH query of FROM that aggregates, or a function of constants, joined with private
+// rows: it is answered first, and its rows are a list of the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write
 // them; nil means it is something else.
 //
 //	SELECT day, kind, count(*) FROM visits JOIN (SELECT kind AS k, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 5) top ON kind = k GROUP BY 1, 2
@@ -84,6 +89,11 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	sel, alias, names, within := queryIn(n, scope)
 	if sel == nil || alias == nil || !asks(b) {
 		return nil, nil, nil
+	}
+	if n.GetRangeFunction() != nil {
+		if list, refusal := b.candidatesOf(nil, n, scope); list != nil || refusal != nil { // which is known here, and too long or wrong
+			return nil, nil, nil
+		}
 	}
 	alone, refusal := b.alone(sel, within, pos)
 	if refusal != nil {
@@ -99,6 +109,9 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	if a == nil {
 		return nil, nil, nil
 	}
+	if !a.Private && len(a.Rows) > maxListRows {
+		return nil, nil, ManyCandidates.At(pos, len(a.Rows), maxListRows)
+	}
 	t := b.ownList(alias.Aliasname, a.Columns, a.Rows, a)
 	for i, c := range t.Columns {
 		if c.Name = a.Columns[i].Name; i < len(names) {
@@ -108,11 +121,67 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	return t, alias, nil
 }
 
-// queryIn is the sub-query, or the WITH query, that an item of FROM is, with its alias, the names that WITH gives its
+// constants is a constant that package scalar does not compute, or each element of such an array, answered first like a
+// sub-query (semantics.Translator.Constants). Of
+//
+//	SELECT count(*) FROM people WHERE region = ANY (string_to_array('north,south', ','))
+//
+// the elements are those of SELECT unnest(COALESCE(string_to_array('north,south', ','), '{NULL}')): a comparison with
+// an array that is NULL is NULL, as with one that holds NULL alone. COALESCE takes no function of several rows.
+func (b *Binder) constants(n *pg.Node, each bool, around *Rows) []*semantics.Expr {
+	if !asks(b) || ast.Holds(n, readsMore) || !each && n.GetSubLink() != nil { // which has been asked already
+		return nil
+	}
+	pos := ast.Location(n)
+	of := []*pg.Node{n}
+	if each {
+		of = append(of, pg.MakeAConstStrNode("{NULL}", -1))
+	}
+	value := &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: of, Location: -1}}}
+	if each {
+		value = pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("unnest")}, []*pg.Node{value}, -1)
+	}
+	sel := &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(value, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+	if readsAround(sel, around) {
+		return nil
+	}
+	alone, refusal := b.alone(sel, around.scope, pos)
+	if refusal != nil {
+		return nil
+	}
+	a, refusal := b.Inner(alone, b.use(Listed))
+	if refusal != nil || a == nil || len(a.Columns) != 1 || len(a.Rows) > maxListed {
+		return nil
+	}
+	if t := a.Columns[0].Type; ast.InternalNames[t] == "" && t != policy.Bpchar {
+		return nil
+	}
+	return valuesOf(a, a.Rows, pos)
+}
+
+// readsMore tells a part of an expression by which it is no constant: a column, an aggregate, or a function that is
+// another for each row.
+func readsMore(n *pg.Node) bool {
+	f := n.GetFuncCall()
+	if f == nil {
+		return n.GetColumnRef() != nil || n.GetGroupingFunc() != nil
+	}
+	words := ast.Strings(f.Funcname)
+	return f.Over != nil || ast.IsAggregate(f) || len(words) > 0 && volatile[words[len(words)-1]]
+}
+
+// volatile are the functions that an engine may be asked for and that have another value for each row.
+var volatile = semantics.WordSet("random clock_timestamp timeofday")
+
+// queryIn is the sub-query, the WITH query, or the SELECT * FROM a function of constants, that an item of FROM is, with its alias, the names that WITH gives its
 // columns, and what is in sight of it; nil of other items.
 func queryIn(n *pg.Node, scope *Scope) (sel *pg.SelectStmt, alias *pg.Alias, names []string, within *Scope) {
 	if s := n.GetRangeSubselect(); s != nil && !s.Lateral {
 		return s.Subquery.GetSelectStmt(), s.Alias, nil, scope
+	}
+	if f := n.GetRangeFunction(); f != nil && f.Alias != nil && !slices.ContainsFunc(f.Functions, func(n *pg.Node) bool { return ast.Holds(n, readsMore) }) {
+		all := pg.MakeResTargetNodeWithVal(pg.MakeColumnRefNode([]*pg.Node{pg.MakeAStarNode()}, -1), -1)
+		return &pg.SelectStmt{TargetList: []*pg.Node{all}, FromClause: []*pg.Node{n}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}, f.Alias, nil, scope
 	}
 	v := n.GetRangeVar()
 	if v == nil || v.Schemaname != "" {

@@ -390,6 +390,7 @@ func (b *Binder) OverKeys(r *Rows, place string) *semantics.Translator {
 		}
 		return b.aboutKeys(r, n, false)
 	}
+	t.Constants = func(n *pg.Node, each bool) []*semantics.Expr { return b.constants(n, each, r) }
 	return t
 }
 

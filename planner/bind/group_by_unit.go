@@ -174,7 +174,7 @@ func (b *Binder) unitKey(r *Rows, e *semantics.Expr) (derived.UnitKey, *refuse.R
 func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	out := &Rows{pos: g.source.pos}
 	var outputs []int // columns and keys
-	t := &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: "SELECT"}
+	t := g.translator("SELECT")
 	var having *semantics.Expr
 	if sel.HavingClause != nil {
 		e, refusal := t.Condition(sel.HavingClause, "HAVING")
@@ -270,9 +270,15 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		}
 	}
 	if s := n.GetSubLink(); s != nil {
-		return g.b.answeredFirst(s, &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: "HAVING"}, g.source)
+		return g.b.answeredFirst(s, g.translator("HAVING"), g.source)
 	}
 	return nil, nil
+}
+
+// translator translates over the units.
+func (g *unitRows) translator(place string) *semantics.Translator {
+	constants := func(n *pg.Node, each bool) []*semantics.Expr { return g.b.constants(n, each, g.source) }
+	return &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: place, Constants: constants}
 }
 
 // column is the derived column of an aggregate.

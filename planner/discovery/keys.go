@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -150,8 +151,9 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Folds() }) {
 			said = append(said, "lower, upper and ILIKE of "+of.Name+" change the letters A to Z alone")
 		}
-		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Cuts() }) {
-			said = append(said, fmt.Sprintf("of %s the first %d characters are read", of.Name, policy.MaxTextLength))
+		beyond := func(p policy.Part) bool { return utf8.RuneCountInString(p.Text) > of.Longest() }
+		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Cuts() || slices.ContainsFunc(c.Reading, beyond) }) {
+			said = append(said, fmt.Sprintf("of %s the first %d characters are read", of.Name, of.Longest()))
 		}
 	}
 	slices.Sort(said)

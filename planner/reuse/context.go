@@ -38,11 +38,19 @@ type Context struct {
 	Now      time.Time
 	Work     *Work                    // what this one planning may take; nil means the default limits, and nothing that ends it earlier
 	Answers  map[string]*plans.Answer // of the statement's sub-queries, by Inner.Key; those that are not there yet are still to be answered
+	Types    *Types                   // of these sub-queries' columns; nil means that no engine tells them
 
 	Unspent *privacy.Cost      // what is left to her, of a dataset of either accountant; nil means all of her budget
 	Priced  privacy.Accountant // of a dataset of either: the one of the two in whose unit all that is bought is priced; 0 means whichever is better
 
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
+}
+
+// Types are the types that an engine told of sub-queries that are answered first, where only it knows them. A statement
+// is refused until they are known, and planned again.
+type Types struct {
+	Known  map[string][]plans.AnswerColumn // by Inner.Key; none where the engine refuses the sub-query
+	Wanted *plans.Inner                    // whose columns planning looked for last; nil means it knew all
 }
 
 // Accountant is the one in whose unit a statement is priced.

@@ -40,7 +40,7 @@ const maxShifts = 32
 // sum is a comparison that is one of a sum with a constant; not ok: it is another one, or nothing keeps the cells from
 // being looked at together.
 func (l *Lowerer) sum(e *Expr) (t truth, ok bool) {
-	if !l.Box.Below || alikeColumns(e) {
+	if !l.Box.Below || len(e.Cols) < 2 || alikeColumns(e) {
 		return truth{}, false
 	}
 	r := affineReader{l.Table, l.Env.Zone}

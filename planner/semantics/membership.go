@@ -93,6 +93,9 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	}
 	subject = t.Settler.Settled(subject)
 	args, r := t.elements(a.Rexpr, subject, pos)
+	if list := t.elsewhere(a.Rexpr, true, r); list != nil {
+		args, r = list, nil
+	}
 	if r != nil {
 		return nil, r
 	}

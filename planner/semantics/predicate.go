@@ -126,6 +126,9 @@ func (l *Lowerer) member(e *Expr) (truth, bool, *refuse.Refusal) {
 
 // compare is a comparison of a bare column with a constant that lies inside a step: the database makes it.
 func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
+	if bare := l.bare(e); bare != nil {
+		return l.Lower(bare)
+	}
 	column, constant, op := e.constantLast()
 	column, constant = uncast(column), uncast(constant)
 	if column.Form == FormColumn && constant.Form == FormColumn {

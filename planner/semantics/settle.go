@@ -131,6 +131,9 @@ func (s *Settler) all(list []*Expr) ([]*Expr, bool) {
 
 // compared moves a comparison of sums over, into one of a computed column with a constant; nil means it is none.
 func (s *Settler) compared(t *Translator, e *Expr) *Expr {
+	if len(e.Cols) < 2 {
+		return nil
+	}
 	r := s.reader()
 	f, op := r.difference(t.Env, e)
 	if f == nil || Seen(s.Rows.Own(), e.Cols) {
@@ -154,10 +157,51 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	return out
 }
 
+// bare is a comparison of a sum of one column and constants as one of the column itself: of visited_at - moment >
+// interval '100 days' visited_at > the moment 100 days later. nil means it is none, or one already.
+func (l *Lowerer) bare(e *Expr) *Expr {
+	if len(e.Cols) != 1 || len(e.Args) != 2 || uncast(e.Args[0]).Form == FormColumn || uncast(e.Args[1]).Form == FormColumn {
+		return nil
+	}
+	f, op := affineReader{l.Table, l.Env.Zone}.difference(l.Env, e)
+	if f == nil {
+		return nil
+	}
+	if f.terms[0].times.Sign() < 0 {
+		op = predicate.Mirrored[op]
+	}
+	c := l.Table.Columns[f.terms[0].column]
+	op, v, ok := comparedWith(op, new(big.Rat).Quo(new(big.Rat).Neg(f.plus), f.terms[0].times), c.Type == policy.NumericType)
+	if !ok {
+		return nil
+	}
+	with := ConstantExpr(valueOf(v, c.Type), c.Type, e.Pos)
+	with.Awaited = e.Awaited
+	out, refusal := (&Translator{Env: l.Env}).operation(op, e.Pos, ColumnExpr(f.terms[0].column, c.Type, c.Typmod, e.Pos), with)
+	if refusal != nil {
+		return nil
+	}
+	return out
+}
+
+// valueOf is a number of days, microseconds or units as a value of a type.
+func valueOf(v policy.Value, t policy.Type) policy.Value {
+	n, _ := v.(int64)
+	switch t {
+	case policy.DateType:
+		return policy.Date(n)
+	case policy.TimestampT:
+		return policy.Timestamp(n)
+	case policy.TimestampTZ:
+		return policy.Timestamptz(n)
+	}
+	return v
+}
+
 // difference is the left side of a comparison less its right one, in one unit, and how it compares with 0; nil means it
 // is none of several columns, or the sides are of kinds that cannot be moved over.
 func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
-	if len(e.Cols) < 2 || len(e.Args) != 2 {
+	if len(e.Args) != 2 {
 		return nil, ""
 	}
 	args := slices.Clone(e.Args)

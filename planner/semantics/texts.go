@@ -42,10 +42,13 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 		return e, nil
 	}
 	subject, table := bareText(e.Args[0]), t.Texts.Of()
-	if e.Cols[0] >= len(table.Columns) || !table.Columns[e.Cols[0]].Any || subject.Form != FormColumn { // a public list's columns come after all others
+	if e.Cols[0] >= len(table.Columns) || subject.Form != FormColumn { // a public list's columns come after all others
 		return e, nil
 	}
 	c := table.Columns[e.Cols[0]]
+	if !c.Any && (c.Open == nil || e.Type() != policy.Bool || !c.Type.Textual() || c.Type == policy.Bpchar) { // of keys that are found conditions are read, and no texts
+		return e, nil
+	}
 	if refusal := t.folded(e); refusal != nil {
 		return nil, refusal
 	}

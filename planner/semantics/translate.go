@@ -21,9 +21,11 @@ type Translator struct {
 	Columns func(fields []string, pos int) (*Expr, *refuse.Refusal) // nil: no columns are in sight
 	Hook    func(n *pg.Node) (*Expr, *refuse.Refusal)               // tried first at each node; nil, nil means go on
 	Place   string                                                  // the clause, for messages
-	Texts   *Texts                                                  // what may be asked of texts that nobody declared; nil means nothing
-	Settler *Settler                                                // of sums of several columns; nil means none are
-	Holding []*pg.Node                                              // what must hold where a condition does: false there is as good as NULL
+
+	Constants func(n *pg.Node, each bool) []*Expr // has a constant that is not computed here evaluated elsewhere, or, if each is set, an array's elements; nil means it is none
+	Texts     *Texts                              // what may be asked of texts that nobody declared; nil means nothing
+	Settler   *Settler                            // of sums of several columns; nil means none are
+	Holding   []*pg.Node                          // what must hold where a condition does: false there is as good as NULL
 }
 
 // Expr translates a node of the grammar's tree into what it means over a row. What is in another place than its own (a
@@ -34,7 +36,22 @@ func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 			return e, r
 		}
 	}
-	return t.byKind(n)
+	e, r := t.byKind(n)
+	if list := t.elsewhere(n, false, r); len(list) == 1 {
+		return list[0], nil
+	}
+	return e, r
+}
+
+// beyond are the refusals of what package scalar does not know, which an engine may.
+var beyond = []*refuse.Reason{NoForm, NoOperator, NotAllowed, Unsupported, RowSubquery, refuse.UnknownFunction, refuse.UnknownType}
+
+// elsewhere is a constant in words that are not known here, or the elements of such an array; nil means it is none.
+func (t *Translator) elsewhere(n *pg.Node, each bool, r *refuse.Refusal) []*Expr {
+	if r == nil || t.Constants == nil || !slices.ContainsFunc(beyond, func(known *refuse.Reason) bool { return known.ID == r.ID }) {
+		return nil
+	}
+	return t.Constants(n, each)
 }
 
 // byKind translates a node by its kind, wherever it is.

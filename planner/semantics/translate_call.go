@@ -36,6 +36,9 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if name == "width_bucket" && len(f.Args) == 2 {
 		return t.thresholds(f, pos)
 	}
+	if e, r := t.rewritten(name, f); e != nil || r != nil {
+		return e, r
+	}
 	args, _, r := t.All(f.Args)
 	if r != nil {
 		return nil, r
@@ -231,6 +234,7 @@ to_char to_date to_number to_timestamp transaction_timestamp overlaps
 coalesce greatest least nullif num_nonnulls num_nulls
 array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position array_positions array_prepend
 array_remove array_replace array_to_string array_upper cardinality trim_array unnest generate_series generate_subscripts
+int4range int8range numrange daterange tsrange tstzrange isempty lower_inc upper_inc lower_inf upper_inf
 array_to_json row_to_json to_json to_jsonb json_build_array json_build_object jsonb_build_array jsonb_build_object json_object
 json_array_length jsonb_array_length json_each json_each_text jsonb_each jsonb_each_text json_extract_path json_extract_path_text
 jsonb_extract_path jsonb_extract_path_text json_object_keys jsonb_object_keys json_typeof jsonb_typeof json_array_elements

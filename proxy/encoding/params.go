@@ -93,6 +93,9 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 	if special := unbounded(s); t == policy.NumericType && special != "" {
 		return special, nil
 	}
+	if word := strings.ToLower(strings.TrimSpace(s)); moment(t) && (word == "infinity" || word == "-infinity") { // which an engine and comparisons read (semantics/infinity.go)
+		return word, nil
+	}
 	var typed *scalar.Error
 	if errors.As(err, &typed) && typed.SQLState == "0A000" { // at which pools of connections drop theirs
 		return nil, pgerror.New("DP002", typed.Message).WithHint("Send a date as 2024-02-29, and leave an infinite bound out.")
@@ -123,11 +126,15 @@ func unbounded(s string) string {
 // special reports whether an element of a list is one.
 func special(element policy.Type, v policy.Value) bool {
 	_, text := v.(string)
-	return text && element == policy.NumericType
+	return text && (element == policy.NumericType || moment(element))
+}
+
+func moment(t policy.Type) bool {
+	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
 }
 
 func infinite() *pgerror.Failure {
-	return pgerror.New("DP002", "an infinite date, or a list with a numeric that is infinite or NaN, is not available as a parameter").WithHint("Leave the bound out.")
+	return pgerror.New("DP002", "a list with an infinite date, or with a numeric that is infinite or NaN, is not available as a parameter").WithHint("Leave the bound out.")
 }
 
 // readTextArray reads {a,"b c",NULL} of one dimension.
@@ -273,8 +280,11 @@ func readBinary(set *Charset, t policy.Type, raw []byte) (policy.Value, error) {
 }
 
 func readDate(days int32) (policy.Value, error) {
-	if days == math.MaxInt32 || days == math.MinInt32 {
-		return nil, errInfinite // as text it is refused as well
+	switch days { // as texts, too
+	case math.MaxInt32:
+		return "infinity", nil
+	case math.MinInt32:
+		return "-infinity", nil
 	}
 	if days > math.MaxInt32-daysTo2000 {
 		return nil, errBinary

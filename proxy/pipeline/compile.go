@@ -330,7 +330,11 @@ func (a *Answerer) plan(ctx context.Context, x *execution, stmt parse.Statement,
 		}
 	}
 	c := a.planContext(ctx, x.Session, x.prior)
-	p, refusal := planner.Build(stmt, params, c)
+	var p *plans.Plan
+	refusal := a.outside.typed(ctx, x.Session, c, func(c reuse.Context) (refusal *refuse.Refusal) {
+		p, refusal = planner.Build(stmt, params, c)
+		return refusal
+	})
 	refusal = toFetcher(x.Session.Settings.Variables["application_name"], stmt, refusal)
 	if refusal != nil || l.statement == nil || l.lifted.Empty() || !sameList(l.held, a.ledger.Holdings(x.User, x.Dataset.ID)) {
 		return p, refusal
@@ -387,14 +391,20 @@ type OfferedLeaf struct {
 
 // Offer plans a SELECT, writes its SQL and has the sandbox try the outer query.
 func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (Offer, *refuse.Refusal) {
-	plan, refusal := planner.Build(stmt, []policy.Value{}, reuse.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Public: e.Public, Now: e.Now, Unspent: &e.Left})
+	sandboxed := &outside{engine: e.Engine, workers: admission.NewWorkers(0, 0)}
+	c := reuse.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Public: e.Public, Now: e.Now, Unspent: &e.Left}
+	var plan *plans.Plan
+	refusal := sandboxed.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
+		plan, refusal = planner.Build(stmt, []policy.Value{}, c)
+		return refusal
+	})
 	if refusal != nil {
 		return Offer{}, refusal
 	}
 	explain := func(p *plans.Plan) (explanation, *refuse.Refusal) {
 		queries, above, refusal := render(context.Background(), p, e.Private, e.Log)
 		if refusal == nil && p.Outer.Direct == nil && e.Engine != nil {
-			_, refusal = (&outside{engine: e.Engine, workers: admission.NewWorkers(0, 0)}).bound(ctx, s, p, above)
+			_, refusal = sandboxed.bound(ctx, s, p, above)
 		}
 		if refusal != nil {
 			return explanation{}, refusal

@@ -46,7 +46,7 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statemen
 		return plans.Description{Columns: []plans.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
 	case parse.KindExplain:
 		c := a.planContext(ctx, s, prior{})
-		d, ask, refusal := planner.Describe(stmt.Explain.Statement, given, c)
+		d, ask, refusal := a.inferred(ctx, s, stmt.Explain.Statement, given, c)
 		if refusal != nil {
 			return plans.Description{}, refusal
 		}
@@ -60,7 +60,7 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statemen
 		return plans.Description{Params: d.Params, Columns: explainColumn(t)}, nil
 	}
 	c := a.planContext(ctx, s, prior{})
-	d, ask, refusal := planner.Describe(stmt, given, c)
+	d, ask, refusal := a.inferred(ctx, s, stmt, given, c)
 	if refusal != nil {
 		return plans.Description{}, refusal
 	}
@@ -71,6 +71,15 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statemen
 		d.Columns = withBoundColumns(d.Columns)
 	}
 	return d, nil
+}
+
+// inferred is planner.Describe of a statement of which the sandbox knows some types.
+func (a *Answerer) inferred(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type, c reuse.Context) (d plans.Description, ask bool, refusal *refuse.Refusal) {
+	refusal = a.outside.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
+		d, ask, refusal = planner.Describe(stmt, given, c)
+		return refusal
+	})
+	return d, ask, refusal
 }
 
 // withBoundColumns adds x_low and x_high behind each noisy column x.
@@ -118,7 +127,11 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (*plans.Plan, []sandbox.Column, *refuse.Refusal) {
 	stmt.ParamTypes = d.Params // those that the client gave are among them
 	for {
-		plan, refusal := planner.Build(stmt, nil, c)
+		var plan *plans.Plan
+		refusal := a.outside.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
+			plan, refusal = planner.Build(stmt, nil, c)
+			return refusal
+		})
 		if refusal != nil {
 			return plan, nil, refusal
 		}

@@ -12,8 +12,11 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // What a statement needs before it can be planned to the end is bought first: answers of sub-queries in its conditions
@@ -100,10 +103,7 @@ func (a *Answerer) innerAnswer(ctx context.Context, x *execution, key string, r 
 		return nil, err
 	}
 	released := rows.Value()
-	answer := &plans.Answer{Rows: released.Data, Private: r.plan.Private()}
-	for _, c := range released.Columns {
-		answer.Columns = append(answer.Columns, plans.AnswerColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
-	}
+	answer := &plans.Answer{Rows: released.Data, Private: r.plan.Private(), Columns: answerColumns(released.Columns)}
 	if !answer.Private { // it is as it is
 		return answer, nil
 	}
@@ -168,7 +168,11 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 		refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 			c := a.planContext(ctx, s, x.prior)
 			c.Alternatives = stmt.Explain.Alternatives
-			if plan, refusal = planner.Build(stmt.Explain.Statement, params, c); refusal != nil {
+			refusal = a.outside.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
+				plan, refusal = planner.Build(stmt.Explain.Statement, params, c)
+				return refusal
+			})
+			if refusal != nil {
 				return toFetcher(s.Settings.Variables["application_name"], stmt.Explain.Statement, refusal)
 			}
 			return a.compileInner(ctx, s, plan, inner)
@@ -193,6 +197,36 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 			return plan, nil
 		}
 	}
+}
+
+// typed plans a statement, again and again until the sandbox has told the types of all sub-queries that are answered first and
+// of which only it knows them. What it refuses stays refused.
+func (o *outside) typed(ctx context.Context, s *Session, c reuse.Context, plan func(c reuse.Context) *refuse.Refusal) *refuse.Refusal {
+	c.Types = &reuse.Types{Known: map[string][]plans.AnswerColumn{}}
+	for {
+		c.Types.Wanted = nil
+		refusal := plan(c)
+		wanted := c.Types.Wanted
+		if refusal == nil || wanted == nil || ctx.Err() != nil {
+			return refusal
+		}
+		c.Types.Known[wanted.Key] = nil
+		above, unwritten := outer.Render(wanted.Plan)
+		if unwritten != nil || o.engine == nil {
+			continue
+		}
+		if d, refused := o.bound(ctx, s, wanted.Plan, above); refused == nil {
+			c.Types.Known[wanted.Key] = answerColumns(d.Columns)
+		}
+	}
+}
+
+// answerColumns are an engine's columns as those of an answer.
+func answerColumns(list []sandbox.Column) (columns []plans.AnswerColumn) {
+	for _, c := range list {
+		columns = append(columns, plans.AnswerColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
+	}
+	return columns
 }
 
 // explainInner describes the sub-queries that are answered first.

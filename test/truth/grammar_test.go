@@ -656,9 +656,11 @@ func (g *grammar) predicate(columns []column, depth int) string {
 func (g *grammar) unusual(c column, columns []column) string {
 	v, w := g.value(c), g.value(c)
 	o, ok := g.pick(columns, c.kind)
-	switch k := g.IntN(9); {
+	switch k := g.IntN(10); {
 	case k == 0:
 		return c.name + g.one(" IN (", " NOT IN (") + v + ", NULL)"
+	case k >= 8:
+		return g.constants(c, columns)
 	case k == 1 && c.kind != foundKind && c.kind != noteKind:
 		return c.name + g.one(" BETWEEN SYMMETRIC ", " NOT BETWEEN SYMMETRIC ") + v + " AND " + w
 	case k == 2:
@@ -676,6 +678,37 @@ func (g *grammar) unusual(c column, columns []column) string {
 	case k == 7 && c.kind == dateKind:
 		return g.one(c.name+"::timestamp >= "+v+"::timestamp + interval '12 hours'", c.name+" > timestamptz "+w+" - interval '1 hour'", "to_char("+c.name+", 'YYYY-MM-DD') = "+v, "date_part('month', "+c.name+") IN (1, 6)",
 			"age("+c.name+", "+v+") > interval '1 month'", c.name+" - "+v+"::date BETWEEN -30 AND 30", "greatest("+c.name+", "+v+") = "+w, "("+c.name+" + interval '1 month')::date > "+v, "extract(epoch FROM "+c.name+") > 1600000000", "make_date(2023, 5, 31) < "+c.name)
+	}
+	return g.compared(c, columns)
+}
+
+// constants is a comparison with constants in words that only an engine knows, with what has no end, and by functions
+// that are comparisons.
+func (g *grammar) constants(c column, columns []column) string {
+	v, w := c.values[g.IntN(len(c.values))], c.values[g.IntN(len(c.values))]
+	o, _ := g.pick(columns, c.kind)
+	any := g.one(" = ANY (", " <> ALL (")
+	among := g.one(" IN (", " NOT IN (")
+	typed := map[kind]string{dateKind: "DATE ", timeKind: "TIMESTAMP ", zonedKind: "TIMESTAMPTZ "}[c.kind]
+	switch c.kind {
+	case textKind:
+		return g.one(c.name+any+"string_to_array("+v+" || ',' || "+w+", ','))", c.name+any+"regexp_split_to_array("+v+" || '|' || "+w+", '[|]'))", c.name+any+"string_to_array("+v+" || ',,', ',', ''))", c.name+any+"string_to_array(NULL, ','))",
+			c.name+among+"VALUES ("+v+"), ("+w+"))", c.name+among+"SELECT unnest(ARRAY["+v+", "+w+"]))", c.name+" = (ARRAY["+v+", "+w+"])[1]", c.name+" = (string_to_array("+v+", ','))["+g.one("1", "2")+"]",
+			"array_position(ARRAY["+v+", "+w+"], "+c.name+"::text)"+g.one(" IS NOT NULL", " = 2"), "num_nulls("+c.name+", "+o.name+") = 1", "num_nonnulls("+c.name+", "+v+", NULL) = 2", "format('%s-%L', "+c.name+", "+v+") = format('%s-%L', "+w+", "+v+")")
+	case wholeKind:
+		return g.one(c.name+any+"ARRAY(SELECT generate_series(least("+v+", 2), "+w+")))", c.name+among+"SELECT generate_series(1, "+w+", 2))", c.name+among+"VALUES ("+v+"), ("+w+"))", c.name+any+"string_to_array(concat("+v+", ',', "+w+"), ',')::int[])",
+			c.name+g.one(" < ", " >= ")+"ALL (ARRAY["+v+"] || ARRAY["+w+"])", c.name+"::integer <@ int4range(least("+v+", 2), "+w+")", "int4range(NULL, "+w+", '[]') @> "+c.name+"::integer", c.name+" > cardinality(ARRAY["+v+", "+w+"])")
+	case moneyKind, realKind:
+		return g.one(c.name+among+"VALUES ("+v+"), ("+w+"))", c.name+"::numeric <@ numrange(least("+v+", 1), "+w+", '(]')", c.name+" > (ARRAY["+v+", "+w+"])[2]", "num_nulls("+c.name+", "+o.name+")"+g.one(" = 0", " > 0"))
+	case dateKind:
+		if g.chance(3) {
+			return g.one(c.name+" <@ daterange("+v+", 'infinity')", "daterange(NULL, "+w+", '[]') @> "+c.name, c.name+any+"ARRAY(SELECT generate_series(DATE "+v+", DATE "+v+" + 9, interval '1 day')::date))")
+		}
+		fallthrough
+	case timeKind, zonedKind:
+		return g.one(c.name+g.one(" > ", " = ", " <> ")+"'-infinity'", c.name+" BETWEEN "+v+" AND 'infinity'", "NOT "+c.name+" < "+typed+"'infinity'", "coalesce("+c.name+", 'infinity') > "+typed+v, "coalesce("+c.name+", '-infinity')"+g.one(" < ", " >= ")+v,
+			"("+c.name+", "+o.name+") OVERLAPS ("+typed+v+", "+typed+w+")", "("+typed+v+", "+g.one("NULL", typed+w)+") OVERLAPS ("+c.name+", "+c.name+")", "("+c.name+", interval '2 days') OVERLAPS ("+typed+v+", "+typed+w+")",
+			"(("+c.name+", "+o.name+") OVERLAPS ("+typed+v+", NULL)) IS NULL", c.name+" - "+typed+v+g.one(" > ", " <= ")+map[bool]string{true: "30", false: "interval '1 day 10 seconds'"}[c.kind == dateKind], typed+v+" - "+c.name+" < "+map[bool]string{true: "30", false: "interval '90 minutes 1 second'"}[c.kind == dateKind])
 	}
 	return g.compared(c, columns)
 }
@@ -702,7 +735,11 @@ func (g *grammar) compared(c column, columns []column) string {
 	case noteKind:
 		return g.asked(c.name)
 	case foundKind:
-		switch g.IntN(4) {
+		switch g.IntN(6) {
+		case 4:
+			return c.name + g.one(" LIKE ", " NOT LIKE ", " ILIKE ") + g.one("'B%'", "'%e%'", "'b_rn'", "'%'", `'100\%'`)
+		case 5:
+			return g.one("starts_with("+c.name+", 'Ba')", "coalesce("+c.name+", '') LIKE '%n'", c.name+" LIKE ANY (string_to_array('B%,O%', ','))")
 		case 0:
 			return c.name + g.one(" IN (", " NOT IN (") + g.value(c) + ", " + g.value(c) + ")"
 		case 1:
