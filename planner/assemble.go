@@ -126,18 +126,19 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 		}
 		for i := range leaf.Counts[n].Runs {
 			run, of, times := &leaf.Counts[n].Runs[i], &leaf.Counts[*c.Width].Runs[i], int64(1)
-			if c.Twice {
+			if c.Use == linear.OfValues {
 				times = 2
 			}
 			if of.Ladder != nil {
-				run.Off, run.Known, climbs = of, times, true
+				run.Off, run.Known, climbs = of, times, climbs || c.Use == linear.OfMeans
 				continue
 			}
-			if run.Known = times * p.RunError(of).HalfWidth; c.Twice {
+			switch run.Known = times * p.RunError(of).HalfWidth; c.Use {
+			case linear.OfMeans:
+				widest = max(widest, run.Known)
+			case linear.OfValues:
 				threshold = max(threshold, run.Known)
-				continue
 			}
-			widest = max(widest, run.Known)
 		}
 	}
 	if threshold > 0 {

@@ -24,6 +24,8 @@ import (
 	"math"
 	"slices"
 
+	pg "github.com/pganalyze/pg_query_go/v6"
+
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/bind"
@@ -133,12 +135,14 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	if s.HandedOn { // its rows are not looked at, but kept (privacy rule 31)
 		c.Settings.Probes = plans.ProbesRefused
 	}
-	b := aggregate.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
-	b.Open, b.Inner = o, in.answer
-	b.Text, b.Top, b.Inside = s.Text, s.Select(), in.depth > 1
-	out, refusal := outerquery.Bind(b)
+	b, out, refusal := bound(s, values, c, o, in, nil)
 	if refusal != nil || o.Lacks() {
 		return nil, refusal
+	}
+	if occupied := outerquery.Occupied(b, s.Listed); len(occupied) > 0 {
+		if b, out, refusal = bound(s, values, c, o, in, occupied); refusal != nil || o.Lacks() {
+			return nil, refusal
+		}
 	}
 	if refusal = out.Direct.Failing(); refusal != nil {
 		return nil, refusal
@@ -177,6 +181,16 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	}
 	plan.Asked, plan.Outer.Literals, plan.Outer.Given = b.Env.Asked, c.Settings.Literals, b.Given
 	return plan.Plan, nil
+}
+
+// bound is a statement with its questions, of which those of some SELECTs leave out groups that nobody is in.
+func bound(s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys, in *inners,
+	occupied map[*pg.SelectStmt]bool) (*aggregate.Binder, *outerquery.Bound, *refuse.Refusal) {
+	b := aggregate.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
+	b.Open, b.Inner, b.Occupied = o, in.answer, occupied
+	b.Text, b.Top, b.Inside = s.Text, s.Select(), in.depth > 1
+	out, refusal := outerquery.Bind(b)
+	return b, out, refusal
 }
 
 // chosenPaths are the leaf plans of a statement, those of its questions before those of what is selected or compared in

@@ -151,7 +151,7 @@ func TestOpenColumns(t *testing.T) {
 func TestOpenColumnsRefuse(t *testing.T) {
 	c, poor := openContext(t, ", delta: 1e-5"), openContext(t, "")
 	for _, text := range []string{
-		`SELECT count(*) FROM people WHERE zip LIKE '1%'`, `SELECT count(*) FROM people WHERE zip > '1'`, `SELECT count(*) FROM people WHERE lower(zip) = 'a'`,
+		`SELECT count(*) FROM people WHERE zip > '1'`, `SELECT count(*) FROM people WHERE lower(zip) = 'a'`,
 		`SELECT count(*) FROM people WHERE zip = sex`, `SELECT count(*) FROM people WHERE zip = 'other'`, `SELECT count(*) FILTER (WHERE length(zip) = 5) FROM people`,
 		`SELECT count(DISTINCT zip) FROM people`, `SELECT sum(length(zip)) FROM people`, `SELECT mode() WITHIN GROUP (ORDER BY zip) FROM people`,
 		`SELECT n, count(*) FROM (SELECT person_id, min(zip) AS n FROM people GROUP BY 1) t GROUP BY 1`, `SELECT count(*) FROM (SELECT DISTINCT person_id, zip FROM people) t`,

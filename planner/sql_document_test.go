@@ -95,6 +95,8 @@ var documented = []struct {
 	{"Joins along the unit, and with public tables", []string{
 		`SELECT p.sex, v.ward, count(*) FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY 1, 2`,
 		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.ward = 'A' GROUP BY 1`,
+		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.day < p.hired GROUP BY 1`,
+		`SELECT coalesce(f.a, 0), count(*) FROM people p LEFT JOIN (SELECT DISTINCT person_id, 1 AS a FROM visits WHERE ward = 'A') f USING (person_id) GROUP BY 1`,
 		`SELECT a.ward, b.ward, count(*) FROM visits a JOIN visits b ON a.person_id = b.person_id WHERE a.day < b.day GROUP BY 1, 2`,
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code = v.ward GROUP BY 1`,
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code >= v.ward GROUP BY 1`,
@@ -141,6 +143,9 @@ var documented = []struct {
 		`SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) AS n, count(*) FROM people p GROUP BY 1`,
 		`SELECT count(*) FROM visits v WHERE v.day = (SELECT min(day) FROM visits o WHERE o.person_id = v.person_id)`,
 		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day) GROUP BY 1`,
+		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day > v.day AND o.day <= v.day + 30) GROUP BY 1`,
+		`SELECT ward, count(*) FROM visits v WHERE v.day = (SELECT max(day) FROM visits o WHERE o.person_id = v.person_id AND o.ward = v.ward) GROUP BY 1`,
+		`SELECT count(*) FROM people WHERE person_id IN (SELECT person_id FROM visits WHERE ward = 'A' EXCEPT SELECT person_id FROM visits WHERE ward = 'B')`,
 	}},
 	{"Window functions over each unit's rows", []string{
 		`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n`,
@@ -326,14 +331,14 @@ databases that differ in one unit, on both engines.
 
 // sqlNotes are what is before the examples of a title.
 var sqlNotes = map[string]string{
-	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, avg, min, max, bool_or and bool_and over the rows whose key equals that of the row around them: 0 or NULL where there are none. LATERAL sub-queries of such aggregates are that too. EXISTS may also compare one
-column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` or `<>`" + `.
+	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, avg, min, max, bool_or and bool_and over the rows whose key equals that of the row around them: 0 or NULL where there are none. LATERAL sub-queries of such aggregates are that too. Columns may equal those of the
+row around them as well. EXISTS and ` + "`(key, column) IN (SELECT …)`" + ` compare columns with the row around them in any way that a join does, and what is in the list of IN may be UNION, INTERSECT or EXCEPT.
 
 `,
 	"Sub-queries that are answered first": `A sub-query in a condition on private rows, in FILTER, in an aggregate's argument or in GROUP BY, that reads no row around it, is a statement of its own: it is
 answered first, with noise, and the rest is counted for what was released of it. Each of them has an equal part of ` + "`dp.epsilon`" + `, and the notice tells the released values. EXPLAIN and the
 budget's check take the rest at its whole part, the most that it may cost; asked again, all of it is free. What comes first is spent where the released value makes the rest fail
-(a division by it). A sub-query or WITH query of FROM that aggregates and is joined with private rows is one too: its rows are a list of the statement's own. One that equates columns with the row around it is answered for all rows at once, in groups, in which each row looks its own up. Where its rows are a list (IN, ANY, ALL, EXISTS, a join) groups of the declared values that nobody is in are rows too, unless HAVING leaves them out; a notice says so. One that reads public tables alone, several of them and aggregated ones too, is exact and costs nothing. Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
+(a division by it). A sub-query or WITH query of FROM that aggregates and is joined with private rows is one too: its rows are a list of the statement's own. One that equates columns with the row around it is answered for all rows at once, in groups, in which each row looks its own up. Where its rows are a list (IN, ANY, ALL, EXISTS, a join) groups whose count is within its error are no rows of it. One that reads public tables alone, several of them and aggregated ones too, is exact and costs nothing. Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
 
 `,
 	"Sums and differences of columns in conditions and keys": `Sums of whole numbers, numerics, dates and moments, each times a constant, are columns of their own where their columns' cells are too
@@ -374,10 +379,10 @@ IN holds for no NULL where the sub-query has no row, as it does in PostgreSQL: n
 `,
 	"Counts and keys": `A GROUP BY over declared domains has a row for every key of the domain, NULL and 'other' too where the policy gives them a
 cell: a group that nobody is in has a count of 0, and noise. Which keys occur is private, so none is left out. PostgreSQL has
-only the keys that occur. Where such groups decide about what is shown without being shown themselves (` + "`avg(n)`, `min(n)`,\n`count(*)`" + ` over a sub-query that groups, a LIMIT that does not begin with the most, a window function, IN), the notice says
-so, and which condition leaves them out: HAVING count(*) > 0 where noise vanishes, else count(*) above its own error. With that
-condition the answer is plain SQL's, as far as the noise lets it be. Sums of counts need none, nor does an aggregate whose
-FILTER or argument leaves such groups out. In the policy ` + "`nulls: exclude` and `outside: exclude`" + ` take the two extra rows away
+only the keys that occur. So where groups are counted, averaged or listed by a query above them (` + "`avg(n)`, `min(n)`,\n`count(*)`" + ` over a sub-query that groups, IN), those whose count is within its error take no part, and the notice says
+so; HAVING count(*) >= 0 in the sub-query keeps them. Sums of counts leave none out, nor does an aggregate whose FILTER or argument
+passes over groups that nobody is in. Where such groups decide by a window function, or a LIMIT that does not begin with the
+most, the notice names the condition that leaves them out. In the policy ` + "`nulls: exclude` and `outside: exclude`" + ` take the two extra rows away
 (docs/adr/0055), and ` + "`other: hide`" + ` hides the second while its rows stay in totals (docs/adr/0074).
 
 The number of different values of a column that has few declared ones would be lost in its noise. It is then made of the counts

@@ -41,7 +41,7 @@ func (d *Domain) Single() bool {
 	if d.Ladder != nil {
 		return false
 	}
-	if _, ok := whole(d.Min); ok {
+	if _, ok := UnitsOf(d.Min); ok {
 		return d.Step.Whole == 1 || d.Min == d.Max
 	}
 	if d.Regular == 1 {
@@ -76,8 +76,8 @@ func (d *Domain) Cell(v Value) (int, bool) {
 	case float64:
 		return d.floatCell(v), true
 	default:
-		n, _ := whole(v)
-		least, _ := whole(d.Min)
+		n, _ := UnitsOf(v)
+		least, _ := UnitsOf(d.Min)
 		return int((uint64(n) - uint64(least)) / uint64(d.Step.Whole)), true
 	}
 }
@@ -127,7 +127,7 @@ func (d *Domain) Low(cell int) Value {
 	case float64:
 		return d.floatLow(cell)
 	}
-	least, _ := whole(d.Min)
+	least, _ := UnitsOf(d.Min)
 	return d.wrap(int64(uint64(least) + uint64(cell)*uint64(d.Step.Whole)))
 }
 
@@ -143,7 +143,7 @@ func (d *Domain) High(cell int) Value {
 	if d.Ladder != nil {
 		return d.Low(cell + 1)
 	}
-	if n, ok := whole(low); ok {
+	if n, ok := UnitsOf(low); ok {
 		return d.wrap(int64(uint64(n) + uint64(d.Step.Whole) - 1))
 	}
 	if d.Type == NumericType && d.Scale >= 0 {
@@ -194,8 +194,9 @@ func (d *Domain) wrap(n int64) Value {
 	}
 }
 
-// whole returns the integer behind a value of a type that counts in integers.
-func whole(v Value) (int64, bool) {
+// UnitsOf returns a value of a type that counts in integers as one: a number, days since 1970 of a date, microseconds
+// since then of a moment.
+func UnitsOf(v Value) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true
@@ -218,7 +219,7 @@ func sameKind(a, b Value) bool {
 		f, ok := b.(float64)
 		return ok && a == a && f == f // NaN lies in no cell
 	}
-	_, ok := whole(a)
+	_, ok := UnitsOf(a)
 	return ok && reflect.TypeOf(a) == reflect.TypeOf(b)
 }
 
@@ -230,8 +231,8 @@ func compare(a, b Value) int {
 	case float64:
 		return cmp.Compare(a, b.(float64))
 	}
-	m, _ := whole(a)
-	n, _ := whole(b)
+	m, _ := UnitsOf(a)
+	n, _ := UnitsOf(b)
 	return cmp.Compare(m, n)
 }
 

@@ -137,8 +137,8 @@ func (d *Domain) kindOfType() bool {
 // count is the number of steps from Min to Max.
 func (d *Domain) count() (*big.Int, error) {
 	one := big.NewInt(1)
-	if least, ok := whole(d.Min); ok {
-		most, _ := whole(d.Max)
+	if least, ok := UnitsOf(d.Min); ok {
+		most, _ := UnitsOf(d.Max)
 		if d.Step.Whole < 1 {
 			return nil, fmt.Errorf("step is %d, must be at least 1", d.Step.Whole)
 		}

@@ -160,7 +160,7 @@ func (d *Domain) canonical(v Value) string {
 }
 
 func (d *Domain) step() string {
-	if _, ok := whole(d.Min); ok {
+	if _, ok := UnitsOf(d.Min); ok {
 		return fmt.Sprint(d.Step.Whole)
 	}
 	return d.Step.Decimal.shortest()

@@ -152,8 +152,8 @@ func between(r *rand.Rand, d *Domain, cell int) Value {
 		part := new(big.Int).Mul(width, big.NewInt(r.Int64N(1000)))
 		return Numeric{part.Quo(part, big.NewInt(1000)).Add(part, a.At(scale)), scale}
 	}
-	a, _ := whole(low)
-	b, _ := whole(high)
+	a, _ := UnitsOf(low)
+	b, _ := UnitsOf(high)
 	return d.wrap(a + r.Int64N(b-a+1))
 }
 
@@ -164,7 +164,7 @@ func beyondLadder(d *Domain) Value {
 	case Numeric:
 		return Numeric{new(big.Int).Add(m.Coefficient, big.NewInt(1)), m.Scale}
 	}
-	n, _ := whole(d.Max)
+	n, _ := UnitsOf(d.Max)
 	return d.wrap(n + 1)
 }
 

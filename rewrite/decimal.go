@@ -331,25 +331,10 @@ func (w cells) low(c *policy.Column, g grid, number string) string {
 	return at
 }
 
-// wholeOf is a value of a type whose values are whole numbers, of days or microseconds where they are moments.
-func wholeOf(v policy.Value) (n int64, ok bool) {
-	switch v := v.(type) {
-	case int64:
-		return v, true
-	case policy.Date:
-		return int64(v), true
-	case policy.Timestamp:
-		return int64(v), true
-	case policy.Timestamptz:
-		return int64(v), true
-	}
-	return 0, false
-}
-
 // wholeEnds are the ends of a domain of such a type.
 func wholeEnds(d *policy.Domain) (least, most int64, ok bool) {
-	least, _ = wholeOf(d.Min)
-	most, ok = wholeOf(d.Max)
+	least, _ = policy.UnitsOf(d.Min)
+	most, ok = policy.UnitsOf(d.Max)
 	return least, most, ok
 }
 

@@ -62,6 +62,9 @@ func (w *writer) paired(p *derived.Paired) string {
 		return from[p.Origins[i].Right].use(p.Origins[i].Column)
 	}, func(i int) string { return from[p.KeyOrigins[i].Right].useKey(p.KeyOrigins[i].Column) })
 	on := append([]string{w.equal(a.alias+".u", b.alias+".u")}, equals(a, b, p.On)...)
+	for _, e := range p.Alike {
+		on = append(on, w.operate(a.use(e.Left), "=", b.use(e.Right)))
+	}
 	on = append(append(on, a.conditions(p.Only)...), b.conditions(p.Where)...)
 	join := "JOIN"
 	if p.Outer {
@@ -135,9 +138,9 @@ func (w *writer) tested(d *derived.Tested) string {
 // is long.
 func (w *writer) partedByOther(a, b *writer, m *derived.Marked, items []string, mark string) string {
 	others, on := []string{b.alias + ".u AS u"}, []string{w.equal(b.alias+".u", a.alias+".u")}
-	for i, e := range m.On {
+	for i, e := range equated(a, b, m) {
 		key := "e" + strconv.Itoa(i+1)
-		items, others = append(items, a.useKey(e.Left)+" AS "+key), append(others, b.useKey(e.Right)+" AS "+key)
+		items, others = append(items, e[0]+" AS "+key), append(others, e[1]+" AS "+key)
 		on = append(on, w.equal(b.alias+"."+key, a.alias+"."+key))
 	}
 	where := b.only(m.Where)
@@ -158,15 +161,15 @@ func (w *writer) partedByOther(a, b *writer, m *derived.Marked, items []string, 
 // Claim. It has the rows of From once each, with the marks that hasOther gives. Proof. A row of a meets the rows of h
 // whose unit and keys equal its own. DISTINCT leaves one of those that are equal to each other, and of two that are
 // not, at most one equals a's: equality on the types of units, and of keys where the dialect says that they are exact,
-// is one of their texts (package backend refuses others before anything is asked). So there is one h, or none, and
-// there is one just where some row of b is equal. Where a unit or a key is NULL no row is equal, and ANY gives NULL or
-// false, of which CASE makes 0 too.
+// is one of their texts (package backend refuses others before anything is asked), and on those of columns it is the one
+// that DISTINCT goes by. So there is one h, or none, and there is one just where some row of b is equal. Where a unit or
+// a key is NULL no row is equal, and ANY gives NULL or false, of which CASE makes 0 too.
 func (w *writer) joinsOther(a, b *writer, m *derived.Marked) (has, join string) {
 	h := "h" + strconv.Itoa(w.depth)
 	others, on := []string{b.alias + ".u AS u"}, []string{w.equal(h+".u", a.alias+".u")}
-	for i, e := range m.On {
+	for i, e := range equated(a, b, m) {
 		j := "j" + strconv.Itoa(i+1)
-		others, on = append(others, b.useKey(e.Right)+" AS "+j), append(on, w.equal(h+"."+j, a.useKey(e.Left)))
+		others, on = append(others, e[1]+" AS "+j), append(on, w.equal(h+"."+j, e[0]))
 	}
 	where := b.only(m.Where)
 	return h + ".u IS NOT NULL", "\n  LEFT JOIN (SELECT DISTINCT " + strings.Join(others, ", ") + " FROM " + b.input() + where + ") AS " + h + "\n    ON " + strings.Join(on, " AND ")
@@ -175,8 +178,8 @@ func (w *writer) joinsOther(a, b *writer, m *derived.Marked) (has, join string) 
 // hasOther is written as membership, which both engines look up in a table rather than row by row.
 func (w *writer) hasOther(a, b *writer, m *derived.Marked) string {
 	own, others := []string{w.joinable(a.alias + ".u")}, []string{w.joinable(b.alias + ".u")}
-	for _, e := range m.On {
-		own, others = append(own, w.joinable(a.useKey(e.Left))), append(others, w.joinable(b.useKey(e.Right)))
+	for _, e := range equated(a, b, m) {
+		own, others = append(own, w.joinable(e[0])), append(others, w.joinable(e[1]))
 	}
 	where := b.only(m.Where)
 	row := w.dialect.Row
@@ -184,6 +187,28 @@ func (w *writer) hasOther(a, b *writer, m *derived.Marked) string {
 		row = w.dialect.RowOfOne
 	}
 	return w.inQuery(dialect.Fill(row, strings.Join(own, ", ")), "SELECT "+strings.Join(others, ", ")+" FROM "+b.input()+where)
+}
+
+// equated are what is equal in rows of a mark's two sides, beside the unit: keys, and columns. Of a column that may be
+// NULL it is whether it is, and else the value.
+func equated(a, b *writer, m *derived.Marked) (list [][2]string) {
+	for _, e := range m.On {
+		list = append(list, [2]string{a.useKey(e.Left), b.useKey(e.Right)})
+	}
+	for _, e := range m.Same {
+		own, other, d := a.use(e.Left), b.use(e.Right), e.Left.Domain
+		if d.Null >= 0 {
+			isNull := func(n string) string { return "CASE WHEN " + n + " IS NULL THEN 1 ELSE 0 END" }
+			list = append(list, [2]string{isNull(own), isNull(other)})
+			least := "0"
+			if d.Ordered() {
+				least = a.constant(e.Left, d.Min)
+			}
+			own, other = "COALESCE("+own+", "+least+")", "COALESCE("+other+", "+least+")"
+		}
+		list = append(list, [2]string{own, other})
+	}
+	return list
 }
 
 // passed are the unit, and what is used of an input's first columns and its keys, which keep their places.
@@ -399,7 +424,7 @@ func (w cells) valueOfCell(c *policy.Column, number string) string {
 	if least, isDay := c.Domain.Min.(policy.Date); isDay {
 		return w.operate(w.constant(c, least), "+", w.operate(number, "*", w.int4(int(step))))
 	}
-	least, _ := wholeOf(c.Domain.Min)
+	least, _ := policy.UnitsOf(c.Domain.Min)
 	return w.operate(w.whole(least), "+", w.operate(w.cast(number, "int8"), "*", w.whole(step)))
 }
 

@@ -171,6 +171,29 @@ var joinStatements = []string{
 	"SELECT count(*) FROM people p LEFT JOIN buys b ON b.who = p.person_id AND (b.part - b.maker) * 2 <= 7 - b.amount",
 	"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.minutes < v.room - 1)",
 	"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.cost >= v.room + 0.25)",
+	// conditions that read the row around too
+	`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.minutes BETWEEN p.age - 2 AND p.age) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.day > v.day AND o.day <= v.day + 30) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.ward = v.ward AND o.day < v.day AND (v.minutes IS NULL OR o.minutes < v.minutes)) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.cost = v.cost + 0.5 AND o.room < v.room) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.ward = v.ward AND o.room > v.room) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM doses d JOIN visits o USING (visit) WHERE d.visit = v.visit AND o.minutes = v.minutes AND v.room < 5 AND o.room >= v.room) GROUP BY 1`,
+	`SELECT sex, count(*) FROM people WHERE (person_id, age) IN (SELECT who, minutes FROM visits WHERE ward <> 'A') GROUP BY 1`,
+	`SELECT sex, count(*) FROM people WHERE (age, person_id) NOT IN (SELECT minutes, who FROM visits WHERE room > 2) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits WHERE (who, room, ward) IN (SELECT who, minutes, ward FROM visits UNION SELECT person_id, age, 'B' FROM people) GROUP BY 1`,
+	`SELECT sex, count(*), count(v.who), count(v.minutes) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.minutes < p.age AND v.ward = 'A' GROUP BY 1`,
+	`SELECT v.ward, o.m, count(*) FROM visits v LEFT JOIN (SELECT who, ward, max(minutes) AS m FROM visits WHERE room > 3 GROUP BY 1, 2) o ON o.who = v.who AND o.ward = v.ward GROUP BY 1, 2`,
+	`SELECT v.ward, count(o.who), count(*) FROM visits v LEFT JOIN visits o ON o.who = v.who AND o.minutes = v.minutes AND o.ward = v.ward GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE day = (SELECT max(day) FROM visits o WHERE o.who = v.who AND o.ward = v.ward) GROUP BY 1`,
+	`SELECT (SELECT count(*) FROM visits o WHERE o.who = v.who AND o.minutes = v.room AND o.ward <> 'C') AS n, count(*) FROM visits v GROUP BY 1`,
+	// sets of units
+	`SELECT sex, count(*) FROM people WHERE person_id IN (SELECT who FROM visits WHERE ward = 'A' EXCEPT SELECT who FROM visits WHERE ward = 'B') GROUP BY 1`,
+	`SELECT sex, count(*) FROM people WHERE person_id NOT IN ((SELECT who FROM visits WHERE ward = 'A' UNION SELECT who FROM buys) INTERSECT SELECT who FROM visits WHERE minutes > 3) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits WHERE visit IN (SELECT visit FROM doses WHERE drug = 'x' EXCEPT SELECT visit FROM doses WHERE drug = 'y') GROUP BY 1`,
+	// what the inner side of an outer join computes
+	`SELECT coalesce(f.a, 0) AS a, f.t, count(*) FROM people p LEFT JOIN (SELECT DISTINCT who, 1 AS a, 'x' AS t FROM visits WHERE ward = 'A') f ON f.who = p.person_id GROUP BY 1, 2`,
+	`SELECT f.m, f.n, count(*) FROM people p LEFT JOIN (SELECT who, coalesce(max(minutes), -1) AS m, max(room) % 3 AS n FROM visits GROUP BY who) f ON f.who = p.person_id GROUP BY 1, 2`,
+	`SELECT g.m, count(*) FROM people p LEFT JOIN (SELECT q.person_id, coalesce(f.m, 0) AS m FROM people q LEFT JOIN (SELECT DISTINCT who, 5 AS m FROM visits WHERE ward = 'B') f ON f.who = q.person_id WHERE q.sex = 'f') g USING (person_id) GROUP BY 1`,
 }
 
 // viewStatements read tables whose sources are SELECTs.
@@ -195,6 +218,8 @@ var lookupStatements = []string{
 	`SELECT w.floor, p.sex, count(*) FROM people p JOIN visits v ON v.who = p.person_id JOIN wards w ON w.code = v.ward GROUP BY 1, 2`,
 	`SELECT upper(w.label), count(*) FROM wards w JOIN visits v ON w.code = upper(v.ward) WHERE w.label LIKE '%r%' GROUP BY 1`,
 	`SELECT w.label, count(*) FROM visits v JOIN wards w ON v.minutes + 1 = w.floor GROUP BY 1`,
+	`SELECT x.label, w.floor, count(*) FROM wards x JOIN wards w ON w.floor = x.floor + 1 JOIN visits v ON v.ward = w.code GROUP BY 1, 2`,
+	`SELECT t.tag, w.label, count(*) FROM visits v JOIN (tags t JOIN wards w ON w.code = t.code AND t.least < w.floor) ON v.ward = w.code AND v.minutes >= t.least GROUP BY 1, 2`,
 	`SELECT w.label, count(*) FROM visits v, wards w WHERE (w.code = v.ward AND w.floor = 1 AND v.minutes < 3) OR (v.minutes >= 5 AND w.code = v.ward AND w.floor > 1) GROUP BY 1`,
 }
 
@@ -389,6 +414,21 @@ var windowStatements = []string{
 	`WITH steps AS (SELECT who, ward, lead(ward) OVER (PARTITION BY who ORDER BY visit) AS next FROM visits) SELECT ward, next, count(*), count(DISTINCT who) FROM steps WHERE next IS NOT NULL GROUP BY 1, 2`,
 	`SELECT m, count(*) FROM (SELECT lag(minutes, 1, room) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
 	`SELECT m, count(*) FROM (SELECT lead(room + 1, 2, CASE WHEN ward = 'A' THEN -1 END) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
+	`SELECT n, s, count(*) FROM (SELECT count(*) OVER w AS n, sum(room) OVER w AS s FROM visits
+		WINDOW w AS (PARTITION BY who ORDER BY minutes RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)) t GROUP BY 1, 2`,
+	`SELECT n, m, count(*) FROM (SELECT count(*) OVER (PARTITION BY who ORDER BY day
+		RANGE interval '7 days' PRECEDING) AS n, max(room) OVER (PARTITION BY who ORDER BY day
+		RANGE BETWEEN interval '36 hours' FOLLOWING AND interval '20 days' FOLLOWING) AS m FROM visits) t GROUP BY 1, 2`,
+	`SELECT n, m, count(*) FROM (SELECT count(minutes) OVER (PARTITION BY who ORDER BY day DESC
+		RANGE BETWEEN interval '9000 days' PRECEDING AND interval '12 hours' PRECEDING) AS n,
+		min(room) OVER (PARTITION BY who ORDER BY minutes DESC NULLS LAST RANGE BETWEEN 1 FOLLOWING AND 9000000000 FOLLOWING) AS m
+		FROM visits) t GROUP BY 1, 2`,
+	`SELECT r, ward, count(*) FROM (SELECT row_number() OVER (PARTITION BY who ORDER BY ward DESC, visit) AS r, ward
+		FROM visits) t GROUP BY 1, 2`,
+	`SELECT r, d, count(*) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY minutes % 3, ward NULLS FIRST) AS r,
+		dense_rank() OVER (PARTITION BY who ORDER BY extract(month FROM day) DESC) AS d FROM visits) t GROUP BY 1, 2`,
+	`SELECT l, n, count(*) FROM (SELECT lag(ward) OVER (PARTITION BY who ORDER BY minutes > 3, visit) AS l,
+		row_number() OVER (PARTITION BY who ORDER BY abs(room - 5), visit) AS n FROM visits) t GROUP BY 1, 2`,
 }
 
 // tiedStatements number rows that tie in the window's order, which plain SQL may number in any order.

@@ -34,7 +34,8 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 		own, ranked := duckTexts(t, fill), postgresTexts(t, fill)
 		over := parsedFor(t, joinPolicy, dialect.DuckDB)
 		joinsOn(t, over, dialect.DuckDB, duckEngine(t, fill), func(t *testing.T, text string) [][]string {
-			if strings.Contains(text, "rank(2) WITHIN GROUP") { // which DuckDB has not
+			// What DuckDB has not, and of rows with NULL has otherwise.
+			if strings.Contains(text, "rank(2) WITHIN GROUP") || strings.Contains(text, "(age, person_id) NOT IN") {
 				return ranked(t, text)
 			}
 			return own(t, text)

@@ -268,7 +268,7 @@ func (w *writer) past(p predicate.Past) string {
 	if w.err != nil {
 		return "false"
 	}
-	least, isWhole := wholeOf(d.Min)
+	least, isWhole := policy.UnitsOf(d.Min)
 	switch d.Min.(type) {
 	case policy.Timestamp, policy.Timestamptz:
 		n = w.micros(n)

@@ -283,7 +283,7 @@ func (w *composed) bin(m *plans.Measure, i int) bin {
 // first moment of a first bin is less than a length before the second piece: where that piece is a run of its own,
 // comparisons find it; else the length divides what comes before, and division by it gives 0.
 func (w *columns) binned(c *policy.Column, b bin) string {
-	least, _ := wholeOf(c.Domain.Min)
+	least, _ := policy.UnitsOf(c.Domain.Min)
 	step := c.Domain.Step.Whole
 	from := policy.Value(policy.Timestamp(least + int64(b.from)*step))
 	if _, zoned := c.Domain.Min.(policy.Timestamptz); zoned {

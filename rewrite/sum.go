@@ -216,7 +216,7 @@ func gridAt(v policy.Value, exponent int) []*big.Int {
 		}
 		return []*big.Int{big.NewInt(int64(math.Round(product))), big.NewInt(int64(math.RoundToEven(product)))}
 	}
-	n, ok := wholeOf(v)
+	n, ok := policy.UnitsOf(v)
 	if _, integer := v.(int64); integer && exponent > 0 && exponent <= 18 && max(n, -n) < 1<<62 {
 		half := tenTo(exponent) / 2
 		return []*big.Int{big.NewInt(n / tenTo(exponent)), big.NewInt((n - half) / tenTo(exponent)), big.NewInt((n + half) / tenTo(exponent))}
@@ -379,7 +379,7 @@ func sizeOf(c *policy.Column, of *policy.Domain) (*big.Int, bool) {
 	}
 	for _, v := range []policy.Value{c.Domain.Min, c.Domain.Max} {
 		own, ok := v.(policy.Numeric)
-		if n, whole := wholeOf(v); whole {
+		if n, whole := policy.UnitsOf(v); whole {
 			own, ok = policy.NewNumeric(n, 0), true
 		}
 		if !ok || own.Scale > scale {

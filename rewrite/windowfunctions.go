@@ -136,6 +136,9 @@ func (w *writer) overOf(f derived.WindowColumn, numbered bool) string {
 			n = dialect.Fill(w.dialect.Read, w.useKey(o.Column), w.dialect.Type("int8")) // a CSV file's is a text, in which 10 comes before 9
 		} else {
 			n = w.use(o.Column)
+			if f.Frame.Measured() {
+				n = w.operand(o.Column, n, o.Column)
+			}
 		}
 		direction, nulls := " ASC", " NULLS LAST"
 		if o.Descending {
@@ -158,13 +161,17 @@ func (w *writer) overOf(f derived.WindowColumn, numbered bool) string {
 	if len(order) > 0 {
 		sql += " ORDER BY " + strings.Join(order, ", ")
 	}
-	return " OVER (" + sql + windowFrame(f) + ")"
+	return " OVER (" + sql + w.windowFrame(f) + ")"
 }
 
 // windowFrame writes which rows a function sees; functions that see the partition have none.
-func windowFrame(f derived.WindowColumn) string {
+func (w *writer) windowFrame(f derived.WindowColumn) string {
 	if f.Kind != derived.WindowAggregate && f.Kind != derived.WindowFirst && f.Kind != derived.WindowLast {
 		return ""
+	}
+	mode, number := " RANGE", w.whole
+	if f.Frame.Rows {
+		mode, number = " ROWS", func(n int64) string { return strconv.FormatInt(n, 10) }
 	}
 	end := func(n int64) string {
 		switch {
@@ -175,13 +182,9 @@ func windowFrame(f derived.WindowColumn) string {
 		case n == 0:
 			return "CURRENT ROW"
 		case n < 0:
-			return strconv.FormatInt(-n, 10) + " PRECEDING"
+			return number(-n) + " PRECEDING"
 		}
-		return strconv.FormatInt(n, 10) + " FOLLOWING"
-	}
-	mode := " RANGE"
-	if f.Frame.Rows {
-		mode = " ROWS"
+		return number(n) + " FOLLOWING"
 	}
 	return mode + " BETWEEN " + end(f.Frame.Start) + " AND " + end(f.Frame.End)
 }

@@ -161,6 +161,9 @@ func (d *Drawer) joined(f from, r relation) from {
 		if d.chance(5) {
 			on = append(on, d.simple(r.columns))
 		}
+		if both := d.both(f.columns, r.columns); both != "" && d.chance(5) {
+			on = append(on, both)
+		}
 		out.text = f.text + kind + r.name + " ON " + strings.Join(on, " AND ")
 		if kind == " RIGHT JOIN " && f.join { // the same, as joins are nested
 			out.text = r.name + " LEFT JOIN (" + f.text + ") ON " + strings.Join(on, " AND ")
@@ -379,7 +382,12 @@ func (d *Drawer) windowed(f from, depth int) (string, []column) {
 	of, n := d.among(by), d.alias()
 	order := " ORDER BY " + d.among(by).name
 	c := column{name: n, typ: "bigint", values: []string{"1", "2", "3"}}
-	call := d.one("count(*) OVER ("+partition+")", "rank() OVER ("+partition+order+")", "dense_rank() OVER ("+partition+order+")", "")
+	calls := []string{"count(*) OVER (" + partition + ")", "rank() OVER (" + partition + order + ")", "dense_rank() OVER (" + partition + order + ")", ""}
+	if list := numbers(f.columns); len(list) > 0 {
+		calls = append(calls, "count(*) OVER ("+partition+" ORDER BY "+d.among(list).name+d.one("", " DESC")+
+			d.one(" RANGE 1 PRECEDING)", " RANGE BETWEEN 1 FOLLOWING AND 3 FOLLOWING)", " RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)"))
+	}
+	call := d.one(calls...)
 	if call == "" {
 		call = d.one("min(", "max(") + of.name + ") OVER (" + partition + ")"
 		c.typ, c.values = of.typ, of.values
@@ -438,6 +446,9 @@ func (d *Drawer) ofUnit(in []column, depth int, aggregate string) string {
 	if d.chance(2) {
 		on += " AND " + d.simple(r.columns)
 	}
+	if both := d.same(in, r.columns); len(both) > 0 && d.chance(4) {
+		on += " AND " + both[0] + " = " + both[1]
+	}
 	return "(SELECT " + aggregate + " FROM " + r.name + " WHERE " + on + ")"
 }
 
@@ -450,36 +461,6 @@ func (d *Drawer) equal(in, others []column) string {
 		}
 	}
 	return strings.Join(on, " AND ")
-}
-
-// elsewhere asks what the row's unit has in other rows.
-func (d *Drawer) elsewhere(in []column, depth int) string {
-	r := d.relation(max(depth-1, 0))
-	if list := keys(in); len(list) > 0 && d.chance(2) {
-		k := d.among(list)
-		same := of(r.columns, func(c column) bool { return c.key == k.key })
-		if len(same) > 0 {
-			where := ""
-			if d.chance(2) {
-				where = " WHERE " + d.simple(r.columns)
-			}
-			return k.name + d.one(" IN ", " IN ", " NOT IN ") + "(SELECT " + d.among(same).name + " FROM " + r.name + where + ")"
-		}
-	}
-	on := d.equal(in, r.columns)
-	if on == "" {
-		return d.simple(in)
-	}
-	switch a, b := domains(in), domains(r.columns); {
-	case d.chance(3) && len(a) > 0 && len(b) > 0:
-		c := d.among(a)
-		if same := of(b, func(o column) bool { return o.typ == c.typ && c.typ != "text" && c.typ != "boolean" }); len(same) > 0 {
-			on += " AND " + d.among(same).name + d.one(" < ", " > ", " <> ") + c.name
-		}
-	case d.chance(2):
-		on += " AND " + d.simple(r.columns)
-	}
-	return d.one("", "NOT ") + "EXISTS (SELECT 1 FROM " + r.name + " WHERE " + on + ")"
 }
 
 // condition is one on rows.

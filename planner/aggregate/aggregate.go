@@ -29,6 +29,7 @@ type Binder struct {
 	bind.Binder // of the rows
 	Questions   []*linear.Question
 	Groups      map[*pg.SelectStmt]*Grouping // each is bound once
+	Occupied    map[*pg.SelectStmt]bool      // groups of these are rows only where somebody seems to be in them
 }
 
 func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {

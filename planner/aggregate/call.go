@@ -305,7 +305,7 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 		if name == "bit_and" {
 			seen, unseen = unseen, seen
 		}
-		terms = append(terms, fmt.Sprintf("CASE WHEN %s > 2 * %s THEN '%s'::int8 ELSE '%s'::int8 END", w.Counter(counter), w.Counter(g.Question.WidthOf(counter)), seen, unseen))
+		terms = append(terms, fmt.Sprintf("CASE WHEN %s > 2 * %s THEN '%s'::int8 ELSE '%s'::int8 END", w.Counter(counter), w.Counter(g.Question.WidthOf(counter, linear.OfMeans)), seen, unseen))
 	}
 	if g.Question.UnknownError == nil {
 		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
@@ -349,5 +349,5 @@ func (g *Grouping) boolean(name string, f *pg.FuncCall, where []*semantics.Expr,
 		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	g.b.Notes.Add("bool_or, bool_and and every are told by counts above twice their own error: a few rows go unseen")
-	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s(%s > 2 * %s) END", w.Clear(g.Question.CounterFor(present), 0), told, w.Counter(n), w.Counter(g.Question.WidthOf(n))), policy.Bool)
+	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s(%s > 2 * %s) END", w.Clear(g.Question.CounterFor(present), 0), told, w.Counter(n), w.Counter(g.Question.WidthOf(n, linear.OfMeans))), policy.Bool)
 }

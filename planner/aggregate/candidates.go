@@ -164,7 +164,7 @@ func (f *fanned) Flat() (q *linear.Question, at [][]int) {
 				continue
 			}
 			if c.Width != nil {
-				at[i] = append(at[i], q.WidthOf(at[i][*c.Width]))
+				at[i] = append(at[i], q.WidthOf(at[i][*c.Width], c.Use))
 				continue
 			}
 			c.Where = slices.Concat(c.Where, f.own[i])

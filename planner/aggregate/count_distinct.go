@@ -138,18 +138,20 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 		}
 		n := g.Question.Add(linear.Counter{Where: append(where[:len(where):len(where)], is)})
 		g.Question.Counters[n].Presence = e.Canon
-		terms[cell] = w.Counter(n) + " > " + w.Counter(g.Question.ThresholdOf(n))
+		terms[cell] = w.Counter(n) + " > " + w.Counter(g.Question.WidthOf(n, linear.OfValues))
 	}
 	return terms, nil
 }
 
-// Present says of a group that enough rows are in it: a set operation over groups, which no count is shown beside,
-// would else be one of those that are declared.
-func (g *Grouping) Present() *pg.Node {
-	w := g.formula("")
-	n := g.Question.CounterFor(nil)
-	is, _ := g.found(w.Counter(n)+" > "+w.Counter(g.Question.ThresholdOf(n)), policy.Bool)
-	return is.Formula
+// Present has a group be a row only where more rows are in it than their error, or twice the error, is: a set operation
+// over groups, which no count is shown beside, would else be one of those that are declared, as would their number.
+func (g *Grouping) Present(by linear.WidthUse) {
+	w, n := g.formula(""), g.Question.CounterFor(nil)
+	is, refusal := g.found(w.Counter(n)+" > "+w.Counter(g.Question.WidthOf(n, by)), policy.Bool)
+	if refusal == nil { // the text is ours
+		n := pg.MakeAConstStrNode("true", -1) // which given says what it is
+		g.given[n], g.occupied = is, append(g.occupied, n)
+	}
 }
 
 // declaredEnd is the least or the largest value of a column whose ends the policy gives for those of its rows,

@@ -37,8 +37,10 @@ type Grouping struct {
 	centred    map[string]bool // arguments, by canonical text, of aggregates about a mean
 	values     map[string]*linear.Argument
 	lists      *lookup.Tabulator   // parts of arguments that have columns of their own
-	Thresholds map[*pg.Node]*Found // comparisons of a count with a constant, where nothing else is shown
+	given      map[*pg.Node]*Found // what nodes mean that were looked at first: Thresholds, and those of occupied
+	Thresholds bool                // comparisons of a count with a constant, where nothing else is shown
 	Fanned     *fanned             // the rows meet a public list
+	occupied   []*pg.Node          // conditions beside HAVING: enough rows are in a group
 }
 
 // Group binds a grouped SELECT over private rows.
@@ -73,7 +75,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		return nil, refusal
 	}
 	q := &linear.Question{Table: from.Table, Preserved: from.Preserved(), OffGrid: b.Context.Settings.OffGrid}
-	g := &Grouping{b: b, Sel: sel, Rows: from.AskedBy(q), Question: q, keyAt: map[string]int{}}
+	g := &Grouping{b: b, Sel: sel, Rows: from.AskedBy(q), Question: q, keyAt: map[string]int{}, given: map[*pg.Node]*Found{}}
 	t := g.Below("WHERE")
 	g.Question.Where = from.Where()
 	if sel.WhereClause != nil && ast.HasAggregate(sel.WhereClause) {
@@ -116,8 +118,15 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		}
 	}
 	b.Questions = append(b.Questions, g.Question)
-	b.Groups[sel] = g
+	if b.Groups[sel] = g; b.Occupied[sel] {
+		g.Present(linear.OfGroups)
+	}
 	return g, nil
+}
+
+// Having are the conditions on groups: HAVING, and that they are present.
+func (g *Grouping) Having() *pg.Node {
+	return bind.AllOf(append(ast.Conjuncts(g.Sel.HavingClause), g.occupied...))
 }
 
 // Below translates over the private rows.
@@ -197,7 +206,7 @@ type Found struct {
 
 // Look returns the leaf's column that a node means; nil, nil means none, go on with its parts.
 func (g *Grouping) Look(n *pg.Node) (*Found, *refuse.Refusal) {
-	if f := g.Thresholds[n]; f != nil {
+	if f := g.given[n]; f != nil {
 		return f, nil
 	}
 	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {

@@ -220,7 +220,7 @@ func (g *Grouping) findThresholds() {
 			return
 		}
 	}
-	g.Thresholds = found
+	g.given, g.Thresholds = found, true
 }
 
 // thresholdsIn collects the comparisons of an expression; false means it reads its rows otherwise too.

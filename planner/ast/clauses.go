@@ -175,6 +175,11 @@ func Deparsed(sel *pg.SelectStmt) string {
 	return text
 }
 
+// DeparsedExpr writes an expression for people, or returns "" if it cannot be written.
+func DeparsedExpr(n *pg.Node) string {
+	return strings.TrimPrefix(Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
+}
+
 // Joining are the conditions of WHERE that may join: its conjuncts, and what each arm of an OR among them asks alike.
 func Joining(where *pg.Node) []*pg.Node {
 	return append(Conjuncts(where), Alike(where)...)
@@ -197,7 +202,7 @@ func common(branches []*pg.Node) []*pg.Node {
 	for _, branch := range branches {
 		seen := map[string]bool{}
 		for _, n := range Conjuncts(branch) {
-			text := Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE})
+			text := DeparsedExpr(n)
 			if text == "" || seen[text] {
 				continue
 			}

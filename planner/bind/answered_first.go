@@ -90,11 +90,6 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	if sel == nil || alias == nil || !asks(b) {
 		return nil, nil, nil
 	}
-	if n.GetRangeFunction() != nil {
-		if list, refusal := b.candidatesOf(nil, n, scope); list != nil || refusal != nil { // known here
-			return nil, nil, nil
-		}
-	}
 	alone, refusal := b.alone(sel, within, pos)
 	if refusal != nil {
 		return nil, nil, refusal

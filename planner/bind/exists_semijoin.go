@@ -8,7 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -110,27 +109,37 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
 		return nil, nil
 	}
-	var other *Rows
-	var on []equation
+	row := s.Testexpr.GetRowExpr()
+	var met *meeting
 	var refusal *refuse.Refusal
-	if s.SubLinkType == pg.SubLinkType_ANY_SUBLINK {
-		other, on, refusal = b.member(r, s, sel)
-	} else {
-		other, on, refusal = b.partners(r, sel, pos)
+	switch {
+	case row != nil:
+		met, refusal = b.memberRow(r, row, sel, holding)
+	case s.SubLinkType == pg.SubLinkType_ANY_SUBLINK:
+		met, refusal = b.member(r, s, sel)
+	default:
+		met, refusal = b.partners(r, sel, pos)
 	}
-	if other == nil || refusal != nil {
+	if met == nil || refusal != nil {
 		return nil, refusal
 	}
-	m := &derived.Marked{Other: other.Table}
-	if m.Where, refusal = b.Lowered(other.Table, other.where); refusal != nil {
+	found, refusal := b.marked(r, met, pos)
+	if refusal != nil {
 		return nil, refusal
 	}
-	found := semantics.ColumnExpr(r.mark(m, on), policy.Bool, -1, pos)
-	if holding || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK {
+	switch other := met.rows; {
+	case holding || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK:
 		return found, nil
+	case !other.KeyColumn(&other.keys[0]).Unit || !other.Table.OfUnits():
+		b.Notes.Add("rows of " + other.Table.Name + " whose " + other.keys[0].Name +
+			" is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
 	}
-	if others := &other.keys[0]; !other.KeyColumn(others).Unit || !other.Table.OfUnits() {
-		b.Notes.Add("rows of " + other.Table.Name + " whose " + others.Name + " is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
+	if met.perhaps != nil {
+		perhaps, refusal := b.marked(r, met.perhaps, pos)
+		if refusal != nil {
+			return nil, refusal
+		}
+		return orNull(found, perhaps, pos)
 	}
 	k, refusal := r.KeyNode(s.Testexpr)
 	if refusal != nil {
@@ -150,15 +159,21 @@ func (b *noting) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos i
 	}
 	b.Notes.Add("NOT IN holds for no row of " + r.Table.Name + " whose " + k.Name +
 		" is NULL, while in plain SQL it does where the sub-query has no row")
-	t := &semantics.Translator{}
-	absent, refusal := t.Not(there)
-	if refusal == nil {
-		absent, refusal = t.Junction(semantics.FormAnd, pos, absent, semantics.ConstantExpr(nil, policy.Bool, pos))
-	}
+	absent, refusal := (&semantics.Translator{}).Not(there)
 	if refusal != nil {
 		return nil, refusal
 	}
-	return t.Junction(semantics.FormOr, pos, found, absent)
+	return orNull(found, absent, pos)
+}
+
+// orNull is true where a condition is, else NULL where another is, and else false.
+func orNull(found, unknown *semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
+	t := &semantics.Translator{}
+	null, refusal := t.Junction(semantics.FormAnd, pos, unknown, semantics.ConstantExpr(nil, policy.Bool, pos))
+	if refusal != nil {
+		return nil, refusal
+	}
+	return t.Junction(semantics.FormOr, pos, found, null)
 }
 
 // SaysPartner says of a key on the right of an outer join, which is taken to be NULL just where a row has no partner,
@@ -198,13 +213,17 @@ func unmarked(t *policy.Table) *policy.Table {
 // mark adds the column of a Marked of the rows once, and returns its position. What it says depends on no other mark of
 // the row.
 func (r *Rows) mark(m *derived.Marked, on []equation) int {
-	canon := string(predicate.Encode(derived.EncodeEquals(m.Other.Fingerprint(), equals(unmarked(r.Table), m.Other, on)), m.Where))
+	m.On = equals(unmarked(r.Table), m.Other, on)
+	canon := string(m.EncodeWhich(m.Other.Fingerprint()))
 	for _, have := range r.marks {
 		if have.canon == canon {
 			return have.column
 		}
 	}
 	m.From, m.On = r.Table, equals(r.Table, m.Other, on)
+	for i, e := range m.Same {
+		m.Same[i].Left = r.Table.Columns[slices.Index(m.Other.Columns, e.Right)]
+	}
 	r.Become(derived.NewMarked(m))
 	at := len(r.Table.Columns) - 1
 	r.marks = append(slices.Clone(r.marks), mark{canon, at})
@@ -221,28 +240,31 @@ func (r *Rows) Become(t *policy.Table) {
 }
 
 // member finds the rows of key IN (SELECT key FROM …); nil means the left side is no key.
-func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt) (*Rows, []equation, *refuse.Refusal) {
+func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt) (*meeting, *refuse.Refusal) {
 	k, refusal := r.KeyNode(s.Testexpr)
 	if k == nil || refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
 	other, refusal := b.selectRows(sel, r.scope)
 	if refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
 	pos := int(s.Location)
+	for sel.Larg != nil { // of UNION, INTERSECT and EXCEPT
+		sel = sel.Larg
+	}
 	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
 		if _, refusal := r.Column(ast.Strings(s.Testexpr.GetColumnRef().Fields), pos); refusal == nil && (other == nil || len(other.keys) == 0) {
-			return nil, nil, nil // a column with a domain as well, of which a list is known
+			return nil, nil // a column with a domain as well, of which a list is known
 		}
-		return nil, nil, crossUnit.At(pos, r.Table.Name, "the sub-query's table", r.Table.Dataset.Unit.Name)
+		return nil, crossUnit.At(pos, r.Table.Name, "the sub-query's table", r.Table.Dataset.Unit.Name)
 	}
 	e, units, refusal := equated(r, other, k, &other.keys[0], pos)
 	if refusal != nil || units {
-		return other, nil, refusal
+		return &meeting{rows: other}, refusal
 	}
 	on := []equation{e}
-	return other, on, b.alongUnit(on, r, other, pos)
+	return &meeting{rows: other, on: on}, b.alongUnit(on, r, other, pos)
 }
 
 // equation asks that a key of some rows equals one of other rows, by their positions.
@@ -270,51 +292,62 @@ func equals(left, right *policy.Table, list []equation) (on []derived.Equal) {
 }
 
 // partners finds the rows of EXISTS (SELECT … FROM other WHERE key = outer key AND …).
-func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, pos int) (*Rows, []equation, *refuse.Refusal) {
+func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, pos int) (*meeting, *refuse.Refusal) {
 	if IsGrouped(sel) || sel.Larg != nil {
-		return nil, nil, nil
+		return nil, nil
 	}
 	from, refusal := b.ownRows(sel, r.scope)
 	if from == nil || refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
 	if refusal := b.RowPickers(sel, false); refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
 	if from, refusal = from.rowByRow("looked for"); refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
 	other := *from
 	var on []equation
+	var both []*pg.Node // conditions that read the row around
 	units := false
 	for _, n := range ast.Conjuncts(sel.WhereClause) {
 		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
 			e, own, refusal := equated(r, &other, l, k, pos)
 			if refusal != nil {
-				return nil, nil, refusal
+				return nil, refusal
 			}
 			if units = units || own; !own {
 				on = append(on, e)
 			}
 			continue
 		}
-		e, refusal := b.withinSubquery(&other, r).Condition(n, "WHERE")
-		if refusal != nil {
-			return nil, nil, refusal
+		e, refusal := b.withinSubquery(&other, r, nil).Condition(n, "WHERE")
+		if refusal != nil && refusal.ID != correlated.ID {
+			return nil, refusal
 		}
-		other.where = append(slices.Clone(other.where), e)
+		if refusal != nil {
+			both = append(both, n)
+		} else {
+			other.where = append(slices.Clone(other.where), e)
+		}
 	}
 	switch {
-	case units:
-		return &other, on, nil
-	case len(on) == 0:
-		return nil, nil, crossUnit.At(pos, r.Table.Name, other.Table.Name, r.Table.Dataset.Unit.Name)
+	case !units && len(on) == 0:
+		return nil, crossUnit.At(pos, r.Table.Name, other.Table.Name, r.Table.Dataset.Unit.Name)
+	case !units:
+		if refusal := b.alongUnit(on, r, &other, pos); refusal != nil {
+			return nil, refusal
+		}
 	}
-	return &other, on, b.alongUnit(on, r, &other, pos)
+	if len(both) > 0 {
+		return b.beside(r, &other, on, both, pos)
+	}
+	return &meeting{rows: &other, on: on}, nil
 }
 
-// withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.
-func (b *Binder) withinSubquery(own, around *Rows) *semantics.Translator {
+// withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it; read is
+// what it may read of these, by their positions, which are those of its own rows' table too.
+func (b *Binder) withinSubquery(own, around *Rows, read *[]*semantics.Expr) *semantics.Translator {
 	t := b.Settles(b.OverKeys(own, "WHERE"), own)
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
@@ -331,10 +364,15 @@ func (b *Binder) withinSubquery(own, around *Rows) *semantics.Translator {
 			return e, nil
 		}
 		k, _ := around.key(fields, pos)
-		if _, elsewhere := around.Column(fields, pos); elsewhere == nil || k != nil {
+		e, elsewhere := around.Column(fields, pos)
+		switch {
+		case elsewhere != nil && k == nil:
+			return nil, refusal
+		case elsewhere != nil || read == nil:
 			return nil, correlated.At(pos, fields[len(fields)-1])
 		}
-		return nil, refusal
+		*read = append(*read, e)
+		return e, nil
 	}
 	return t
 }

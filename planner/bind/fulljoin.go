@@ -28,7 +28,10 @@ func (b *Binder) full(on []equation, left, right *Rows, quals []*pg.Node, onLeft
 			return nil, computedOuter.At(j.pos)
 		}
 	}
-	onLeft, onRight, refusal := b.ofSides(left, right, quals, onLeft, onRight)
+	onLeft, onRight, both, refusal := b.ofSides(left, right, quals, onLeft, onRight)
+	if refusal == nil && len(both) > 0 {
+		refusal = outerCondition.At(ast.Location(both[0]))
+	}
 	if refusal != nil {
 		return nil, refusal
 	}

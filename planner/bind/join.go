@@ -130,7 +130,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	}
 	p := &derived.Paired{Outer: j.outer}
 	if j.outer {
-		if refusal := b.outerConditions(p, left, right, rest, onLeft, onRight); refusal != nil {
+		if right, on, refusal = b.outerConditions(p, left, right, on, rest, onLeft, onRight); refusal != nil {
 			return nil, refusal
 		}
 		rest, onLeft, onRight = nil, nil, nil
@@ -141,6 +141,13 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
 	}
 	out := combined(left, right, t, j.outer)
+	for i, e := range right.exprs {
+		if at := len(left.names) + i; j.outer && e.Form != semantics.FormColumn {
+			if out.exprs[at], refusal = b.whereThere(out.exprs[at], len(t.Columns)-1); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
 	if refusal := b.merge(out, j, len(left.names), len(left.keys)); refusal != nil {
 		return nil, refusal
 	}
@@ -152,6 +159,22 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		out.where = append(out.where, e.Shifted(len(left.Table.Columns)))
 	}
 	return out.restricted(b, rest, j)
+}
+
+// whereThere is an expression over the inner side of an outer join, which is NULL in rows without a partner, where a
+// column is false and those that it reads are NULL:
+//
+//	SELECT coalesce(f.lab, 0), count(*) FROM people p LEFT JOIN (SELECT DISTINCT person_id, 1 AS lab FROM visits WHERE kind = 'lab') f USING (person_id) GROUP BY 1
+func (b *Binder) whereThere(e *semantics.Expr, present int) (*semantics.Expr, *refuse.Refusal) {
+	if !e.Answered && !e.Awaited && e.Parameter == 0 {
+		v, refusal := e.Value(make([]policy.Value, present))
+		if refusal == nil && v == nil {
+			return e, nil
+		}
+	}
+	there := semantics.ColumnExpr(present, policy.Bool, -1, e.Pos)
+	s, err := b.Env.Case([]scalar.When{{If: there.Expr, Then: e.Expr}}, nil)
+	return semantics.Made(semantics.FormOther, "case0", s, err, e.Pos, there, e)
 }
 
 // unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes
@@ -272,42 +295,57 @@ func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 }
 
 // outerConditions folds the conditions of an outer join, with those already known: on its right rows, and on the left
-// rows that find partners.
-func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr) *refuse.Refusal {
-	for _, e := range right.exprs {
-		if e.Form != semantics.FormColumn {
-			return computedOuter.At(right.pos)
+// rows that find partners. Where a unit has one left row, the right rows that it may find are beside it for conditions
+// that read both. It returns the right rows and what is equated of them then.
+func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, on []equation, quals []*pg.Node,
+	onLeft, onRight []*semantics.Expr) (*Rows, []equation, *refuse.Refusal) {
+	onLeft, onRight, both, refusal := b.ofSides(left, right, quals, onLeft, append(slices.Clone(right.where), onRight...))
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	alike, others := b.alike(left, right, both, false)
+	switch {
+	case len(others) == 0:
+		p.Alike = alike
+	case left.Table.MaxRowsPerUnit > 1:
+		return nil, nil, outerCondition.At(ast.Location(others[0]))
+	default:
+		own, keys := *right, len(right.Table.Keys)
+		own.where = onRight
+		if right, _, refusal = b.besideAround(left, &own, on, both, right.pos); refusal != nil {
+			return nil, nil, refusal
+		}
+		onRight, on = right.where, slices.Clone(on)
+		for i := range on {
+			on[i].right += len(right.Table.Keys) - keys
 		}
 	}
-	var refusal *refuse.Refusal
-	if onLeft, onRight, refusal = b.ofSides(left, right, quals, onLeft, append(slices.Clone(right.where), onRight...)); refusal != nil {
-		return refusal
-	}
 	if p.Where, refusal = b.Lowered(right.Table, onRight); refusal != nil {
-		return refusal
+		return nil, nil, refusal
 	}
 	p.Only, refusal = b.Lowered(left.Table, onLeft)
-	return refusal
+	return right, on, refusal
 }
 
-// ofSides adds the conditions of an outer join to those on the side that each reads.
-func (b *Binder) ofSides(left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr) (ofLeft, ofRight []*semantics.Expr, refusal *refuse.Refusal) {
+// ofSides adds the conditions of an outer join to those on the side that each reads; both are those that read both.
+func (b *Binder) ofSides(left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr) (
+	ofLeft, ofRight []*semantics.Expr, both []*pg.Node, refusal *refuse.Refusal) {
 	for _, n := range quals {
 		if refusal := inSight(n, left, right); refusal != nil {
-			return nil, nil, refusal
+			return nil, nil, nil, refusal
 		}
 		e, refusal := b.Settles(b.OverKeys(right, "ON"), right).Condition(n, "JOIN/ON")
 		if refusal == nil {
 			onRight = append(onRight, e)
 			continue
 		}
-		e, also := b.Settles(b.OverKeys(left, "ON"), left).Condition(n, "JOIN/ON")
-		if also != nil {
-			return nil, nil, outerCondition.At(ast.Location(n))
+		if e, refusal = b.Settles(b.OverKeys(left, "ON"), left).Condition(n, "JOIN/ON"); refusal == nil {
+			onLeft = append(onLeft, e)
+		} else {
+			both = append(both, n)
 		}
-		onLeft = append(onLeft, e)
 	}
-	return onLeft, onRight, nil
+	return onLeft, onRight, both, nil
 }
 
 // inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no
@@ -380,10 +418,38 @@ func pairable(left, right *Rows, pos int) (*Rows, *Rows, *refuse.Refusal) {
 	return left, right, nil
 }
 
+// shifted are the rows over a table that has so many other columns and keys before theirs.
+func (r *Rows) shifted(columns, keys int) *Rows {
+	move := func(list []*semantics.Expr) (moved []*semantics.Expr) {
+		for _, e := range list {
+			moved = append(moved, e.Shifted(columns))
+		}
+		return moved
+	}
+	out := *r
+	out.exprs, out.where, out.marks, out.values, out.asked = move(r.exprs), move(r.where), nil, nil, nil
+	out.keys, out.parts, out.equal = slices.Clone(r.keys), slices.Clone(r.parts), slices.Clone(r.equal)
+	for i, k := range out.keys {
+		if out.keys[i].At += keys; k.Present > 0 {
+			out.keys[i].Present += columns
+		}
+	}
+	for i, p := range out.parts {
+		if p.present != nil {
+			out.parts[i].present = p.present.Shifted(columns)
+		}
+	}
+	for i := range out.equal {
+		out.equal[i][0], out.equal[i][1] = out.equal[i][0]+keys, out.equal[i][1]+keys
+	}
+	return &out
+}
+
 // combined puts two relations into sight together, over the table of their pairs.
 func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
 	out := &Rows{Table: t, pos: left.pos, where: slices.Clone(left.where), parts: slices.Clone(left.parts), hidden: slices.Clone(left.hidden), merged: slices.Clone(left.merged),
 		hiddenKeys: slices.Clone(left.hiddenKeys), lost: slices.Concat(left.lost, right.lost)}
+	right = right.shifted(len(left.Table.Columns), len(left.Table.Keys))
 	for _, i := range right.hidden {
 		out.hidden = append(out.hidden, i+len(left.names))
 	}
@@ -393,42 +459,24 @@ func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
 	for _, i := range right.hiddenKeys {
 		out.hiddenKeys = append(out.hiddenKeys, i+len(left.keys))
 	}
-	out.names = append(slices.Clone(left.names), right.names...)
-	out.exprs = slices.Clone(left.exprs)
-	present := 0
-	if outer {
-		present = len(t.Columns)
-	}
-	shift := len(left.Table.Columns)
-	for _, e := range right.exprs {
-		out.exprs = append(out.exprs, e.Shifted(shift))
-	}
+	out.names = slices.Concat(left.names, right.names)
+	out.exprs = slices.Concat(left.exprs, right.exprs)
 	if !outer {
-		for _, e := range right.where {
-			out.where = append(out.where, e.Shifted(shift))
+		out.where = append(out.where, right.where...)
+	}
+	for i, k := range right.keys {
+		if outer && k.Present == 0 { // else the partner's own column is NULL where there is no partner
+			right.keys[i].Present = len(t.Columns)
 		}
 	}
-	out.keys = slices.Clone(left.keys)
-	for _, k := range right.keys {
-		at := present
-		if k.Present > 0 { // the partner's own column is NULL where there is no partner
-			at = k.Present + shift
-		}
-		out.keys = append(out.keys, linear.Key{Name: k.Name, At: len(left.Table.Keys) + k.At, Present: at})
-	}
+	out.keys = slices.Concat(left.keys, right.keys)
 	for _, p := range right.parts {
 		n, m := len(left.names), len(left.keys)
-		there := p.present
-		if outer && there == always {
-			there = p.on(present - 1)
-		} else if there != nil {
-			there = there.Shifted(shift)
+		if outer && p.present == always {
+			p.present = p.on(len(t.Columns) - 1)
 		}
-		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m, p.order, there})
+		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m, p.order, p.present})
 	}
-	out.equal = slices.Clone(left.equal)
-	for _, e := range right.equal {
-		out.equal = append(out.equal, [2]int{len(left.Table.Keys) + e[0], len(left.Table.Keys) + e[1]})
-	}
+	out.equal = slices.Concat(left.equal, right.equal)
 	return out
 }

@@ -33,6 +33,9 @@ func (b *Binder) publicTable(n *pg.Node, scope *Scope) (t *policy.Table, alias *
 }
 
 func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
+	if items, on := innerItems(n); len(items) > 1 && !j.outer && !j.preserved && !j.natural && len(j.using) == 0 {
+		return b.lookUpEach(from, items, on, scope, j)
+	}
 	t, alias := b.publicTable(n, scope)
 	listed, answered := t == nil, false
 	if listed {
@@ -40,7 +43,8 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 			return out, refusal
 		}
 		t = b.listTable(n, scope)
-		if t == nil && from.fan == nil {
+		list, wrong := b.candidatesOf(nil, n, scope)
+		if known := n.GetRangeFunction() != nil && (list != nil || wrong != nil); t == nil && from.fan == nil && !known {
 			var refusal *refuse.Refusal
 			if t, alias, refusal = b.answeredTable(n, scope); refusal != nil {
 				return nil, refusal
@@ -87,6 +91,58 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 		return out, refusal
 	}
 	return l.columns(from, rest, j)
+}
+
+// innerItems are the items of FROM that inner joins put together, and what these ask.
+func innerItems(n *pg.Node) (items, on []*pg.Node) {
+	j := n.GetJoinExpr()
+	if j == nil || j.Jointype != pg.JoinType_JOIN_INNER || j.IsNatural || len(j.UsingClause) > 0 || j.Alias != nil {
+		return []*pg.Node{n}, nil
+	}
+	items, on = innerItems(j.Larg)
+	others, also := innerItems(j.Rarg)
+	return append(items, others...), slices.Concat(on, also, ast.Conjuncts(j.Quals))
+}
+
+// lookUpEach joins public tables that are joined among themselves, one after the other, first those that a condition
+// ties to what is there:
+//
+//	SELECT r.name, count(*) FROM regions r JOIN zones z ON z.id = r.zone JOIN people p ON p.region = r.code GROUP BY 1
+func (b *Binder) lookUpEach(from *Rows, items, on []*pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
+	how := joining{quals: slices.Concat(j.quals, on), also: j.also, fromWhere: true, pos: j.pos}
+	out, left := from, slices.Clone(items)
+	parts := make([][]relation, len(items)) // in the order of FROM
+	for len(left) > 0 {
+		at := max(slices.IndexFunc(left, func(n *pg.Node) bool { return b.tied(out, n, how.quals, scope) }), 0)
+		next, refusal := b.lookUp(out, left[at], scope, how)
+		if refusal == nil {
+			next, refusal = next.rowByRow("joined with a public table after it")
+		}
+		if refusal != nil {
+			return nil, refusal
+		}
+		parts[slices.Index(items, left[at])] = next.parts[len(out.parts):]
+		out, left = next, slices.Delete(left, at, at+1)
+	}
+	joined := *out
+	joined.parts = slices.Concat(append([][]relation{from.parts}, parts...)...)
+	if !j.fromWhere {
+		on = how.quals
+	}
+	return joined.restricted(b, on, joining{pos: j.pos})
+}
+
+// tied reports whether an equation ties a public table to rows.
+func (b *Binder) tied(r *Rows, n *pg.Node, quals []*pg.Node, scope *Scope) bool {
+	t, alias := b.publicTable(n, scope)
+	if t == nil {
+		return false
+	}
+	public, refusal := tableRows(t, ast.Location(n)).aliased(alias)
+	return refusal == nil && slices.ContainsFunc(quals, func(q *pg.Node) bool {
+		e := q.GetAExpr()
+		return e != nil && (public.readsAll(e.Lexpr) && r.readsAll(e.Rexpr) || public.readsAll(e.Rexpr) && r.readsAll(e.Lexpr))
+	})
 }
 
 // beside names the rows of a public table, and refuses private rows that may not be joined to them.

@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // A sub-query that aggregates rows of the row's own unit is a value of that row. In SELECT count(*) FROM people p WHERE
@@ -47,17 +48,17 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	linked, own := links(sel, r, from)
+	linked, alike, own := links(sel, r, from)
 	if len(linked) == 0 {
 		return nil, nil
 	}
 	calls := aggregateCalls(sel.TargetList[0].GetResTarget().Val)
-	grouped := groupedBy(sel, linked, own, calls)
+	grouped := groupedBy(sel, append(nodesOf(linked), nodesOf(alike)...), own, calls)
 	other, refusal := b.perUnit(grouped, from, false)
 	if other == nil || refusal != nil {
 		return nil, refusal
 	}
-	if len(other.exprs) != len(calls) || len(other.keys) != len(linked) {
+	if len(other.exprs) != len(alike)+len(calls) || len(other.keys) != len(linked) {
 		return nil, nil
 	}
 	var on []equation
@@ -77,6 +78,10 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		}
 	}
 	p := &derived.Paired{Left: r.Table, Right: other.Table, On: equals(r.Table, other.Table, on), Outer: true}
+	for i, l := range alike {
+		p.Alike = append(p.Alike, derived.Equal{Left: l.column, Right: other.Table.Columns[other.exprs[i].Cols[0]]})
+	}
+	b.noteAlike(r, other, p.Alike)
 	if p.Where, refusal = b.Lowered(other.Table, other.where); refusal != nil {
 		return nil, refusal
 	}
@@ -86,7 +91,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	}
 	shift := len(r.Table.Columns)
 	r.Become(table)
-	value, refusal := b.ofAggregates(sel.TargetList[0].GetResTarget().Val, calls, other.exprs, shift)
+	value, refusal := b.ofAggregates(sel.TargetList[0].GetResTarget().Val, calls, other.exprs[len(alike):], shift)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -96,27 +101,44 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	return &same, nil
 }
 
-// link is a key of a sub-query's rows that equals one of the rows around it.
+// link is a key, or a column, of a sub-query's rows that equals one of the rows around it.
 type link struct {
 	around *linear.Key
+	column *policy.Column
 	node   *pg.Node // of the sub-query's own
 }
 
-// links are the keys that a sub-query's condition equates with those around it, and the rest of the condition.
-func links(sel *pg.SelectStmt, around, from *Rows) (linked []link, own []*pg.Node) {
+func nodesOf(list []link) (nodes []*pg.Node) {
+	for _, l := range list {
+		nodes = append(nodes, l.node)
+	}
+	return nodes
+}
+
+// links are the keys and the columns that a sub-query's condition equates with those around it, and the rest of the
+// condition.
+func links(sel *pg.SelectStmt, around, from *Rows) (linked, alike []link, own []*pg.Node) {
 	for _, n := range ast.Conjuncts(sel.WhereClause) {
 		k, others := equalKeys(n, around, from)
 		if k == nil || from.sees(n) {
-			own = append(own, n)
+			if e, ok := equalOf(n, around, from); ok {
+				node := n.GetAExpr().Lexpr
+				if !ofRows(node, from) {
+					node = n.GetAExpr().Rexpr
+				}
+				alike = append(alike, link{nil, e.Left, node})
+			} else {
+				own = append(own, n)
+			}
 			continue
 		}
 		node := n.GetAExpr().Lexpr
 		if mine, _ := from.KeyNode(node); mine == nil || mine.At != others.At {
 			node = n.GetAExpr().Rexpr
 		}
-		linked = append(linked, link{k, node})
+		linked = append(linked, link{k, nil, node})
 	}
-	return linked, own
+	return linked, alike, own
 }
 
 func aggregateCalls(n *pg.Node) (calls []*pg.FuncCall) {
@@ -130,11 +152,11 @@ func aggregateCalls(n *pg.Node) (calls []*pg.FuncCall) {
 }
 
 // groupedBy is the sub-query as one row for each value of the keys, which shows them and the aggregates.
-func groupedBy(sel *pg.SelectStmt, linked []link, own []*pg.Node, calls []*pg.FuncCall) *pg.SelectStmt {
+func groupedBy(sel *pg.SelectStmt, keys, own []*pg.Node, calls []*pg.FuncCall) *pg.SelectStmt {
 	out := &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
-	for i, k := range linked {
-		out.GroupClause = append(out.GroupClause, k.node)
-		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal("key "+strconv.Itoa(i+1), k.node, -1))
+	for i, k := range keys {
+		out.GroupClause = append(out.GroupClause, k)
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal("key "+strconv.Itoa(i+1), k, -1))
 	}
 	for i, f := range calls {
 		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal("value "+strconv.Itoa(i+1), &pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}, -1))
@@ -180,9 +202,9 @@ func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator)
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	linked, own := links(sel, r, from)
+	linked, _, own := links(sel, r, from)
 	at := slices.IndexFunc(own, func(n *pg.Node) bool { column, _, _ := compares(n, r, from); return column != nil })
-	if len(linked) == 0 || at < 0 {
+	if len(linked) == 0 || at < 0 || slices.ContainsFunc(slices.Delete(slices.Clone(own), at, at+1), from.readsOthers) {
 		return nil, nil
 	}
 	column, around, operator := compares(own[at], r, from)

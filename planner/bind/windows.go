@@ -2,6 +2,7 @@ package bind
 
 import (
 	"math"
+	"math/big"
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -261,22 +262,31 @@ func (v *windows) valueOf(f *pg.FuncCall, c derived.WindowColumn) (value *semant
 
 // whole reads a constant that is an integer.
 func (v *windows) whole(n *pg.Node) (int64, *refuse.Refusal) {
-	t := &semantics.Translator{Env: v.b.Env, Params: v.b.Params, Place: "a window"}
-	e, refusal := t.Expr(n)
-	if refusal != nil {
-		return 0, windowConstant.At(ast.Location(n))
-	}
-	if v.b.Params.Note(e, policy.Int4); e.Parameter > 0 && v.b.Params.Describing { // which is not there yet
-		return 1, nil
-	}
-	value, refusal := ConstantAs(v.b.Env, e, policy.Int4, ast.Location(n))
+	value, refusal := v.constant(n, policy.Int4)
 	if refusal != nil {
 		return 0, refusal
 	}
-	if i, ok := value.(int64); ok {
-		return i, nil
+	return value.(int64), nil
+}
+
+// constant reads a constant of a type, which is not NULL. A parameter whose value is not there yet is 1, or no time.
+func (v *windows) constant(n *pg.Node, typ policy.Type) (policy.Value, *refuse.Refusal) {
+	t := &semantics.Translator{Env: v.b.Env, Params: v.b.Params, Place: "a window"}
+	e, refusal := t.Expr(n)
+	if refusal != nil {
+		return nil, windowConstant.At(ast.Location(n))
 	}
-	return 0, windowConstant.At(ast.Location(n))
+	if v.b.Params.Note(e, typ); e.Parameter > 0 && v.b.Params.Describing {
+		if typ == policy.IntervalT {
+			return policy.Interval{}, nil
+		}
+		return int64(1), nil
+	}
+	value, refusal := ConstantAs(v.b.Env, e, typ, ast.Location(n))
+	if refusal == nil && value == nil {
+		refusal = windowConstant.At(ast.Location(n))
+	}
+	return value, refusal
 }
 
 // over binds the contents of OVER: it must partition by the unit.
@@ -305,7 +315,7 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 		}
 	}
 	if !unit {
-		return WindowOnRows.At(int(f.Location))
+		return acrossUnits(over, int(f.Location))
 	}
 	slices.SortFunc(c.JoinKeys, derived.CompareNames)
 	slices.SortFunc(c.Keys, func(a, b derived.UnitKey) int { return derived.CompareNames(a.Column, b.Column) })
@@ -314,7 +324,18 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 			return refusal
 		}
 	}
-	return v.frame(over, c, len(over.OrderClause) > 0)
+	return v.frame(over, c)
+}
+
+// acrossUnits refuses a window that looks across units. A rank by one value is most often a step on the way to its
+// quantiles: row_number() OVER (ORDER BY days), and above it min(days) FILTER (WHERE n >= 0.5 * total).
+func acrossUnits(over *pg.WindowDef, pos int) *refuse.Refusal {
+	out := WindowOnRows.At(pos)
+	if len(over.OrderClause) == 1 {
+		by := ast.DeparsedExpr(over.OrderClause[0].GetSortBy().GetNode())
+		out.Hint = "Quantiles need no rank: percentile_disc(0.5) WITHIN GROUP (ORDER BY " + by + "), with GROUP BY in place of PARTITION BY. " + out.Hint
+	}
+	return out
 }
 
 // defined is a window with what it has from the WINDOW clause.
@@ -385,11 +406,16 @@ func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
 		return refusal
 	case e.IsConstant():
 		return nil
-	case e.Form != semantics.FormColumn:
-		return windowOrder.At(e.Pos, "an expression")
 	}
-	if o.Column = v.source.Table.Columns[e.Cols[0]]; !o.Column.Domain.Ordered() && o.Column.Type != policy.Bool {
-		return windowOrder.At(e.Pos, "values of type "+o.Column.Type.Name())
+	pos := e.Pos
+	if e, refusal = (&unitAggregates{b: v.b, source: v.source}).listed(e, s.Node, true); refusal != nil {
+		return refusal
+	}
+	if e == nil || e.Form != semantics.FormColumn {
+		return windowOrder.At(pos, "an expression")
+	}
+	if o.Column = v.source.Table.Columns[e.Cols[0]]; !inOrder(o.Column) {
+		return windowOrder.At(pos, "values of type "+o.Column.Type.Name())
 	}
 	c.Order = append(c.Order, o)
 	return nil
@@ -420,26 +446,34 @@ const (
 )
 
 // frame binds which rows the function sees.
-func (v *windows) frame(over *pg.WindowDef, c *derived.WindowColumn, ordered bool) *refuse.Refusal {
+func (v *windows) frame(over *pg.WindowDef, c *derived.WindowColumn) *refuse.Refusal {
 	bits := int(over.FrameOptions)
-	rows := bits&frameRows != 0
-	if bits&frameExcludes != 0 || !rows && bits&(framePreceding|frameToPreceding|frameFollowing|frameToFollowing) != 0 {
+	rows, reaches := bits&frameRows != 0, bits&(framePreceding|frameToPreceding|frameFollowing|frameToFollowing) != 0
+	if bits&frameExcludes != 0 || bits&frameGroups != 0 && reaches {
 		return windowFrame.At(int(over.Location), "a window")
 	}
-	bound := func(n *pg.Node, sign int64) (int64, *refuse.Refusal) {
-		by, refusal := v.whole(n)
+	if !rows && reaches && len(over.OrderClause) != 1 {
+		return windowRange.At(int(over.Location))
+	}
+	bound := func(n *pg.Node, sign int64, inward bool) (by int64, refusal *refuse.Refusal) {
+		if rows {
+			by, refusal = v.whole(n)
+			by = min(by, math.MaxInt32)
+		} else {
+			by, refusal = v.distance(n, c.Order, inward)
+		}
 		if refusal == nil && by < 0 {
 			refusal = windowConstant.At(ast.Location(n))
 		}
-		return sign * min(by, math.MaxInt32), refusal
+		return sign * by, refusal
 	}
 	c.Frame = derived.WindowFrame{Rows: rows, Start: derived.FrameFirst}
 	var refusal *refuse.Refusal
 	switch {
 	case bits&framePreceding != 0:
-		c.Frame.Start, refusal = bound(over.StartOffset, -1)
+		c.Frame.Start, refusal = bound(over.StartOffset, -1, false)
 	case bits&frameFollowing != 0:
-		c.Frame.Start, refusal = bound(over.StartOffset, 1)
+		c.Frame.Start, refusal = bound(over.StartOffset, 1, true)
 	case bits&frameFromHere != 0:
 		c.Frame.Start = 0
 	}
@@ -450,14 +484,56 @@ func (v *windows) frame(over *pg.WindowDef, c *derived.WindowColumn, ordered boo
 	case bits&frameLast != 0:
 		c.Frame.End = derived.FrameLast
 	case bits&frameToPreceding != 0:
-		c.Frame.End, refusal = bound(over.EndOffset, -1)
+		c.Frame.End, refusal = bound(over.EndOffset, -1, true)
 	case bits&frameToFollowing != 0:
-		c.Frame.End, refusal = bound(over.EndOffset, 1)
+		c.Frame.End, refusal = bound(over.EndOffset, 1, false)
 	}
-	if !ordered && !rows { // all rows tie
+	if len(over.OrderClause) == 0 && !rows { // all rows tie
 		c.Frame = derived.WindowFrame{Start: derived.FrameFirst, End: derived.FrameLast}
 	}
 	return refusal
+}
+
+// distance reads how far from a row a frame of RANGE begins or ends, in units of the column that orders it: a number,
+// and of days and moments an interval. An end inward is rounded up, since dates are whole days, others down. It is at
+// most one more than from end to end of the domain, so that no engine counts beyond its integers. A day of a clock that
+// changes may have 23 hours.
+func (v *windows) distance(n *pg.Node, order []derived.WindowOrder, inward bool) (int64, *refuse.Refusal) {
+	pos := ast.Location(n)
+	if len(order) == 0 || order[0].Column.Domain == nil || order[0].Column.Type == policy.NumericType {
+		return 0, windowRange.At(pos)
+	}
+	by := order[0].Column
+	least, counted := policy.UnitsOf(by.Domain.Min)
+	most, _ := policy.UnitsOf(by.Domain.Max)
+	if !counted || least < -1<<61 || most > 1<<61 {
+		return 0, windowRange.At(pos)
+	}
+	typ, unit := policy.IntervalT, big.NewInt(1)
+	switch {
+	case by.Type.Integer():
+		typ = policy.Int8
+	case by.Type == policy.DateType:
+		unit = semantics.StepsOf(policy.Date(1)).Num()
+	}
+	value, refusal := v.constant(n, typ)
+	if refusal != nil {
+		return 0, refusal
+	}
+	if i, ok := value.(policy.Interval); ok && (i.Months != 0 || i.Days != 0 && by.Type == policy.TimestampTZ && !semantics.IsFixed(v.b.Env.Zone)) {
+		return 0, windowRange.At(pos)
+	}
+	reach := new(big.Int).Set(semantics.StepsOf(value).Num())
+	if reach.Sign() < 0 {
+		return -1, nil
+	}
+	if inward {
+		reach.Add(reach, unit).Sub(reach, big.NewInt(1))
+	}
+	if beyond := big.NewInt(most - least + 1); reach.Div(reach, unit).Cmp(beyond) > 0 {
+		reach = beyond
+	}
+	return reach.Int64(), nil
 }
 
 // windowCalls are the outputs of a SELECT that call window functions.

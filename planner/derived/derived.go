@@ -26,10 +26,11 @@ import (
 // many there are at most. Columns of a derived table are named for good, by their inputs: digests do not depend on
 // aliases.
 
-// Paired are the pairs of rows of one unit, one of Left and one of Right, that are equal in further keys.
+// Paired are the pairs of rows of one unit, one of Left and one of Right, that are equal in further keys and columns.
 type Paired struct {
 	Left, Right *policy.Table
 	On          []Equal
+	Alike       []Equal        // columns that are equal, neither of them NULL
 	Where       predicate.Pred // on Right's columns: the rows of Right that are looked at
 	Only        predicate.Pred // Outer: on Left's columns: the rows that find partners
 	Unique      []Unique       // what the bound of rows relies on, which the SQL enforces where no constraint proves it
@@ -55,10 +56,16 @@ type Origin struct {
 }
 
 // Marked are the rows of From with one more column, the last: whether Other has a row of the same unit that is equal in
-// further keys and for which Where holds.
+// further keys, the same in some columns, and for which Where holds.
+//
+// Of EXISTS (SELECT … WHERE o.person_id = v.person_id AND o.day BETWEEN v.day AND v.day + 30) Other are pairs of rows of
+// From with others. Claim: a row is marked just where it is in such a pair itself. Proof: whether a pair satisfies Where
+// is a function of what it has in Same, On and of the other row; the pairs of a row that has the same in these have the
+// same others.
 type Marked struct {
 	From, Other *policy.Table
 	On          []Equal
+	Same        []Equal        // columns of one domain; NULL is the same as NULL
 	Where       predicate.Pred // on Other's columns
 }
 
@@ -108,7 +115,7 @@ func (u *PerUnit) Inputs() []*policy.Table { return []*policy.Table{u.From} }
 // Meaning is canonical, as are those below: names of inputs' columns, predicates in their canonical order.
 func (p *Paired) Meaning(f policy.Fingerprints) []byte {
 	b := encodeInputs([]byte("paired"), p, f)
-	b = EncodeEquals(b, p.On)
+	b = encodeColumns(EncodeEquals(b, p.On), p.Alike)
 	b = predicate.Encode(predicate.Encode(b, p.Where), p.Only)
 	for _, u := range p.Unique { // of rows that share a key one is taken
 		b = predicate.EncodeText(append(b, 'u'), string(f.Of(u.Table)))
@@ -124,7 +131,12 @@ func (p *Paired) Meaning(f policy.Fingerprints) []byte {
 
 // Meaning: see Paired.
 func (m *Marked) Meaning(f policy.Fingerprints) []byte {
-	return predicate.Encode(EncodeEquals(encodeInputs([]byte("marked"), m, f), m.On), m.Where)
+	return m.EncodeWhich(encodeInputs([]byte("marked"), m, f))
+}
+
+// EncodeWhich writes which rows of Other are looked for.
+func (m *Marked) EncodeWhich(b []byte) []byte {
+	return predicate.Encode(encodeColumns(EncodeEquals(b, m.On), m.Same), m.Where)
 }
 
 // Meaning: see Paired.
@@ -184,6 +196,14 @@ func encodeNames(b []byte, columns []*policy.Column) []byte {
 		b = predicate.EncodeText(b, c.Name)
 	}
 	return b
+}
+
+// encodeColumns writes which columns are equated, where some are, behind what no predicate begins with.
+func encodeColumns(b []byte, same []Equal) []byte {
+	if len(same) == 0 {
+		return b
+	}
+	return EncodeEquals(append(b, '='), same)
 }
 
 // EncodeEquals writes which keys are equated.

@@ -35,8 +35,8 @@ import (
 // needs a constraint (rewrite.Required); or one that the policy declares unique, whose proof is a constraint read in
 // the leaf's own snapshot, or else the SQL itself, which takes one row of those of a unit that share it
 // (rewrite/source.go): what is declared is relied upon by nobody. Marked, Computed, Tabulated and Windowed: their rows
-// are their input's, or some of them. PerUnit: one row a unit and combination of what it is grouped by, if that are
-// keys that are given alone. Paired: the keys of one side fix its row, and with it the values that the other side must
+// are their input's, or some of them. PerUnit: one row a unit and combination of what it is grouped by, if all of that
+// is given, keys and columns: of a column a group has one value, and no other group has it. Paired: the keys of one side fix its row, and with it the values that the other side must
 // have in the keys that are equated, and if these fix the other side's row too the pair is fixed. In an outer join a
 // left row is there without a partner only where it has none, and a right side's key that is not NULL is of a pair.
 //
@@ -63,9 +63,9 @@ func (p *Paired) rows() (int64, []Unique) {
 	return rows, distinctUniques(relied)
 }
 
-// equated are the keys of either side that are equated, and the policy's tables below both.
+// equated are the keys and columns of either side that are equated, and the policy's tables below both.
 func (p *Paired) equated() (lefts, rights []*policy.Column, base []*policy.Table) {
-	for _, e := range p.On {
+	for _, e := range slices.Concat(p.On, p.Alike) {
 		lefts, rights = append(lefts, e.Left), append(rights, e.Right)
 	}
 	return lefts, rights, slices.Concat(p.Left.Base(), p.Right.Base())
@@ -128,7 +128,7 @@ func (u *United) fullRows(p *Paired) int64 {
 func (u *United) apart(p *Paired) bool {
 	pairs, alone := u.Branches[0], u.Branches[1]
 	m, ok := alone.From.Derived.(*Marked)
-	if !ok || m.Other != p.Left || len(m.On) > 0 {
+	if !ok || m.Other != p.Left || len(m.On)+len(m.Same) > 0 {
 		return false
 	}
 	known := true
@@ -162,13 +162,16 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 	}
 	switch d := t.Derived.(type) {
 	case nil:
-		return declaredSingle(t, keys, base)
+		return declaredSingle(t, inputsOf(t, keys, func(at int) *policy.Column { return t.Keys[at] }), base)
 	case *Computed, *Tabulated, *Tested, *Marked, *Windowed:
 		from := t.Derived.Inputs()[0]
 		return singleIn(from, inputsOf(t, keys, func(at int) *policy.Column { return from.Keys[at] }), base)
 	case *PerUnit:
 		of := inputsOf(t, keys, func(at int) *policy.Column { return d.KeysOf()[at] })
-		return nil, len(d.Keys) == 0 && !slices.ContainsFunc(d.JoinKeys, func(k *policy.Column) bool { return !slices.Contains(of, k) })
+		missing := func(of []*policy.Column) func(*policy.Column) bool {
+			return func(c *policy.Column) bool { return !slices.Contains(of, c) }
+		}
+		return nil, !slices.ContainsFunc(t.Columns[:len(d.Keys)], missing(keys)) && !slices.ContainsFunc(d.JoinKeys, missing(of))
 	case *Paired:
 		return d.single(t, keys, base)
 	}

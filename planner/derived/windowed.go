@@ -74,7 +74,8 @@ type WindowOrder struct {
 }
 
 // WindowFrame says which rows of the partition a function sees, from so many rows before or after the current one to so
-// many. Without Rows its ends are unbounded or with all rows that tie with the current one.
+// many. Without Rows its ends are so far from the value of the only column of ORDER BY, in integers, days or
+// microseconds; 0 is all rows that tie with the current one.
 type WindowFrame struct {
 	Rows       bool
 	Start, End int64
@@ -91,6 +92,12 @@ func (f WindowFrame) Whole() bool { return f.Start == FrameFirst && f.End == Fra
 
 // Filled tells that the frame of each row has a row, itself.
 func (f WindowFrame) Filled() bool { return f.Start <= 0 && f.End >= 0 }
+
+// Measured reports whether an end of the frame is so far from the current row's value.
+func (f WindowFrame) Measured() bool {
+	measured := func(end int64) bool { return end != 0 && end != FrameFirst && end != FrameLast }
+	return !f.Rows && (measured(f.Start) || measured(f.End))
+}
 
 // TellsApart says that the function may say different things of rows that tie in its ORDER BY.
 func (c WindowColumn) TellsApart() bool {

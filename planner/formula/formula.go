@@ -36,7 +36,7 @@ func (w *Writer) Counter(n int) string {
 // Clear is the condition that a counter is above least and above its own error: at no more than that, noise alone may
 // have made it, and what is divided by it is anything (post-processing, as the error is public).
 func (w *Writer) Clear(counter, least int) string {
-	n, width := w.Counter(counter), w.Counter(w.Question.WidthOf(counter))
+	n, width := w.Counter(counter), w.Counter(w.Question.WidthOf(counter, linear.OfMeans))
 	if least == 0 {
 		return n + " > " + width
 	}

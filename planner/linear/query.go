@@ -57,7 +57,7 @@ type Counter struct {
 	Choice    *Choice         // instead of counting
 	Threshold *ThresholdTest  // instead of counting
 	Width     *int            // instead of counting: the half-width of the counter of that index, which is public
-	Twice     bool            // of Width: twice the half-width
+	Use       WidthUse        // of Width
 
 	Presence string // it says whether a value of this column has rows: counted with those of its other values
 }
@@ -83,34 +83,32 @@ func (q *Question) SumFor(where []*semantics.Expr, sum *Summand) int {
 	return q.Add(Counter{Where: where, Sum: sum})
 }
 
+// WidthUse is what a half-width decides.
+type WidthUse uint8
+
+const (
+	OfMeans  WidthUse = iota // an average over rows whose count is not above it is NULL
+	OfGroups                 // a group whose count is above it is a row
+	OfValues                 // twice the half-width: a value whose count is above it is one of those that are there
+)
+
 // WidthOf returns the index of the half-width of a counter, adding it at first use: see CountColumn.Known.
-func (q *Question) WidthOf(n int) int { return q.widthOf(n, false) }
-
-// ThresholdOf is WidthOf of twice the half-width: more rows than that are there.
-func (q *Question) ThresholdOf(n int) int { return q.widthOf(n, true) }
-
-func (q *Question) widthOf(n int, twice bool) int {
-	canon := "half-width of " + q.Counters[n].Canon
-	if twice {
-		canon = "twice the " + canon
-	}
+func (q *Question) WidthOf(n int, use WidthUse) int {
+	canon := [...]string{"half-width of ", "half-width, of groups, of ", "twice the half-width of "}[use] + q.Counters[n].Canon
 	for i, have := range q.Counters {
-		if have.Width != nil && *have.Width == n && have.Twice == twice {
+		if have.Width != nil && *have.Width == n && have.Use == use {
 			return i
 		}
 	}
-	q.Counters = append(q.Counters, Counter{Where: q.Counters[n].Where, Canon: canon, Width: &n, Twice: twice})
+	q.Counters = append(q.Counters, Counter{Where: q.Counters[n].Where, Canon: canon, Width: &n, Use: use})
 	return len(q.Counters) - 1
 }
 
-// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2 for the half-width of n2,
-// t2 for twice that.
+// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2, g2 and t2 for the
+// half-width of n2 by its use.
 func (q *Question) ColumnName(n int) string {
 	if of := q.Counters[n].Width; of != nil {
-		if q.Counters[n].Twice {
-			return "t" + q.ColumnName(*of)[1:]
-		}
-		return "w" + q.ColumnName(*of)[1:]
+		return "wgt"[q.Counters[n].Use:][:1] + q.ColumnName(*of)[1:]
 	}
 	counted := 0
 	for _, c := range q.Counters[:n] {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -117,20 +116,33 @@ func (b *Query) columns(sel *pg.SelectStmt) (columns []plans.OutColumn, shown *S
 func Outputs(b *aggregate.Binder, p *plans.Plan, notes *semantics.Notes, listed bool) (list []plans.Output) {
 	w := walkOf(b, false)
 	if p != nil {
-		w.b.Env.Asked = new(atomic.Bool)
-		w.groups = &emptySearch{plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{},
-			errors: map[*plans.CountColumn]int64{}}
+		w.searches(&emptySearch{plan: p, notes: notes})
 	}
-	out := w.query(b.Top)
-	if listed && (b.Top.LimitCount == nil || ast.IsNoLimit(b.Top.LimitCount)) {
-		w.tell(out.from)
-	}
+	out := w.all(listed)
 	for _, c := range out.columns {
 		if out.known {
 			list = append(list, plans.Output{Name: c.Name, Of: c.of})
 		}
 	}
 	return list
+}
+
+// Occupied returns the SELECTs of a bound statement whose groups are counted, averaged or listed above them, so that
+// those that nobody is in would decide the answer: see emptygroups.go. A statement is bound again where there are some.
+func Occupied(b *aggregate.Binder, listed bool) map[*pg.SelectStmt]bool {
+	w := walkOf(b, false)
+	w.searches(&emptySearch{occupied: map[*pg.SelectStmt]bool{}})
+	w.all(listed)
+	return w.groups.occupied
+}
+
+// all is the whole statement, which may be a list in another.
+func (w *walk) all(listed bool) relation {
+	out := w.query(w.b.Top)
+	if listed && (w.b.Top.LimitCount == nil || ast.IsNoLimit(w.b.Top.LimitCount)) {
+		w.takePart(out.from)
+	}
+	return out
 }
 
 // query tells what one SELECT hands on.
@@ -158,7 +170,7 @@ func (w *walk) query(sel *pg.SelectStmt) relation {
 		star = star.beside(in.item(n))
 	}
 	if in.asked = w.asked; g != nil {
-		return in.ofLeaf(g)
+		return in.ofLeaf(g, sel)
 	}
 	return in.selected(sel, star)
 }
@@ -532,15 +544,15 @@ func outColumn(name string, e *semantics.Expr, noisy bool) plans.OutColumn {
 }
 
 // ofLeaf tells the columns of an aggregation over private rows.
-func (w *walk) ofLeaf(g *aggregate.Grouping) relation {
+func (w *walk) ofLeaf(g *aggregate.Grouping, sel *pg.SelectStmt) relation {
 	w.leaf = g
-	having := ast.HasAggregate(g.Sel.HavingClause) || w.isNoisyNode(g.Sel.HavingClause)
+	having := ast.HasAggregate(g.Sel.HavingClause) || w.isNoisyNode(g.Having())
 	out := relation{known: true, noisyRows: having || isCut(g.Sel)}
 	t := w.translator(having)
 	for _, target := range g.Targets {
 		out.columns = append(out.columns, w.shown(target.Label, target.Node, t))
 	}
-	w.groupsOfLeaf(g, &out)
+	w.groupsOfLeaf(g, sel, &out)
 	return out
 }
 

@@ -45,7 +45,11 @@ func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []pl
 	if b.needsEngine(sel, g) {
 		return nil, nil, nil
 	}
-	return b.project(sel, out, t, targets, nil, sel.HavingClause, "HAVING")
+	having := sel.HavingClause
+	if g != nil {
+		having = g.Having()
+	}
+	return b.project(sel, out, t, targets, nil, having, "HAVING")
 }
 
 // project writes a SELECT over a leaf's rows, or over a projection of them, of which out is what there is. Of targets

@@ -1,8 +1,10 @@
 package outerquery
 
 import (
+	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -22,8 +24,9 @@ import (
 //
 //	SELECT avg(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t
 //
-// has more groups than plain SQL has. This file tells which groups those are, which of them decide what a condition, an
-// aggregate or an order makes of them, and the notice; emptywalk.go has the places in a SELECT where they do. A group
+// would have more groups than plain SQL has. This file finds which groups those are, and which of them decide what a
+// condition, an aggregate or an order makes of them; emptywalk.go has the places in a SELECT where they do. An aggregate
+// or a list above is made of the groups whose count is above its error alone (Occupied), elsewhere the notice says it. A group
 // that nobody is in has counts and sums of 0 and averages of NULL, so a use is found by evaluation: a condition ends it
 // that is not true of such a group, a sum that adds 0, any aggregate whose argument is NULL there or whose FILTER is
 // not true. Because of noise a count of 0 may be released as more: what passes a condition with a count as large as its
@@ -32,22 +35,43 @@ import (
 
 // emptyGroups are the groups of one leaf.
 type emptyGroups struct {
+	sel      *pg.SelectStmt
 	leaf     int
 	keys     string // as the statement names them
 	distinct bool   // by SELECT DISTINCT
 	rows     int64
 	error    int64 // the half-width of count(*), −1: it is not counted
 	filtered bool  // a condition leaves out what nobody is in, unless noise lets it pass
+	asked    bool  // HAVING count(*) >= 0: they are to take part
+	fanned   bool  // no count says who is in them
 }
 
-// emptySearch is what a walk has in all SELECTs.
+// emptySearch is what a walk has in all SELECTs: a search before there is a plan finds which of them are to be
+// occupied, and one over the plan what the notice says.
 type emptySearch struct {
-	plan   *plans.Plan
-	notes  *semantics.Notes
-	known  map[*pg.SelectStmt]*emptyGroups
-	errors map[*plans.CountColumn]int64
-	steps  int // expressions that were evaluated
+	plan     *plans.Plan // nil before there is one: then noise makes nothing
+	occupied map[*pg.SelectStmt]bool
+	notes    *semantics.Notes
+	known    map[*pg.SelectStmt]*emptyGroups
+	errors   map[*plans.CountColumn]int64
+	steps    int // expressions that were evaluated
 }
+
+// searches has a walk look for groups that nobody is in.
+func (w *walk) searches(s *emptySearch) {
+	w.b.Env.Asked = new(atomic.Bool)
+	s.known, s.errors = map[*pg.SelectStmt]*emptyGroups{}, map[*plans.CountColumn]int64{}
+	w.groups = s
+}
+
+// supposed is what the counts of a group that nobody is in are taken for: 0, as much as their error, or less than none.
+type supposed uint8
+
+const (
+	asItIs supposed = iota
+	asNoiseMakesIt
+	belowNone
+)
 
 // emptyValue is what a column is worth at a group that nobody is in.
 type emptyValue struct {
@@ -66,8 +90,8 @@ func isCall(n *pg.Node, name string) bool {
 }
 
 // groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
-func (w *walk) groupsOf(g *aggregate.Grouping) *emptyGroups {
-	e := &emptyGroups{leaf: g.Leaf, error: -1, distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
+func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups {
+	e := &emptyGroups{sel: sel, leaf: g.Leaf, error: -1, distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0, fanned: g.Fanned != nil}
 	if g.Fanned != nil && g.Fanned.Ranking() != nil { // the names of the first few are shown
 		return e
 	}
@@ -85,6 +109,13 @@ func (w *walk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 	if e.keys = strings.Join(names, ", "); !declared {
 		return e
 	}
+	for _, n := range ast.Conjuncts(g.Sel.HavingClause) {
+		some, less := w.atLeaf(g, n, asItIs), w.atLeaf(g, n, belowNone)
+		e.asked = e.asked || some != nil && less != nil && isTrue(some) && !isTrue(less)
+	}
+	if e.rows = math.MaxInt64; w.groups.plan == nil {
+		return e
+	}
 	leaf := w.groups.plan.Leaves[g.Leaf]
 	e.rows = int64(leaf.Rows)
 	for i, c := range g.Question.Counters {
@@ -92,7 +123,27 @@ func (w *walk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 			e.error = w.groups.columnError(&leaf.Counts[i])
 		}
 	}
+	if w.b.Occupied[sel] && e.error > 0 {
+		w.groups.notes.Add("groups of " + e.keys + " with a count of at most " + e.most() + " take no part: " +
+			e.having(">= 0") + " keeps them")
+	}
 	return e
+}
+
+// most is what a count is by noise alone, nearly always.
+func (e *emptyGroups) most() string {
+	if e.error == farSum {
+		return "its error"
+	}
+	return predicate.Text(max(e.error, 0))
+}
+
+// having is a condition on the rows of each group.
+func (e *emptyGroups) having(condition string) string {
+	if e.distinct {
+		return "GROUP BY " + e.keys + " HAVING count(*) " + condition + " instead of DISTINCT"
+	}
+	return "HAVING count(*) " + condition + " after GROUP BY " + e.keys
 }
 
 // keyText is a key as GROUP BY or DISTINCT names it.
@@ -112,7 +163,7 @@ func (w *walk) keyText(g *aggregate.Grouping, key int) string {
 			if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) > 0 {
 				return names[len(names)-1]
 			}
-			return strings.TrimPrefix(ast.Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
+			return ast.DeparsedExpr(n)
 		}
 	}
 	var columns []*policy.Column
@@ -139,22 +190,29 @@ func (s *emptySearch) columnError(c *plans.CountColumn) int64 {
 const farSum = 1 << 40
 
 // ofNobody returns what a counter of a leaf may be at a group that nobody is in.
-func (w *walk) ofNobody(g *aggregate.Grouping, at int, noise bool) (value, other int64) {
-	counter, column := g.Question.Counters[at], &w.groups.plan.Leaves[g.Leaf].Counts[at]
+func (w *walk) ofNobody(g *aggregate.Grouping, at int, as supposed) (value, other int64) {
+	counter := g.Question.Counters[at]
+	switch {
+	case as == belowNone && counter.Width == nil:
+		return -1, -1
+	case w.groups.plan == nil:
+		return 0, 0
+	case as == asNoiseMakesIt && counter.Sum != nil: // as much of either sign: a value that depends on it is not known
+		return farSum, -farSum
+	}
+	column := &w.groups.plan.Leaves[g.Leaf].Counts[at]
 	switch {
 	case counter.Width != nil && len(column.Runs) > 0:
 		value = column.Runs[0].Known
-	case noise && counter.Sum != nil: // as much of either sign: a value that depends on it is not known
-		return farSum, -farSum
-	case noise:
+	case as == asNoiseMakesIt:
 		value = w.groups.columnError(column)
 	}
 	return value, value
 }
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
-func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.Expr {
-	if w.groups.steps++; n == nil || w.groups.steps > maxEmptySteps || g.Thresholds != nil {
+func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, as supposed) *semantics.Expr {
+	if w.groups.steps++; n == nil || w.groups.steps > maxEmptySteps || g.Thresholds {
 		return nil
 	}
 	before := len(g.Question.Counters)
@@ -168,7 +226,7 @@ func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.
 		if at < 0 || at >= before || g.Question.Counters[at].Choice != nil {
 			return nil
 		}
-		row[c], other[c] = w.ofNobody(g, at, noise)
+		row[c], other[c] = w.ofNobody(g, at, as)
 	}
 	v, err := e.Eval(row)
 	if again, err2 := e.Eval(other); err != nil || err2 != nil || predicate.Text(again) != predicate.Text(v) {
@@ -289,18 +347,25 @@ func fromTheMost(n *pg.Node, e *emptyGroups, at valueAt) bool {
 	return isNothing(v, true)
 }
 
+// takePart has groups above a leaf be occupied, or notes those that take part though nobody is in them.
+func (w *walk) takePart(from []*emptyGroups) {
+	for _, e := range from {
+		if w.groups.plan == nil && !e.filtered && !e.asked && !e.fanned {
+			w.groups.occupied[e.sel] = true
+		}
+	}
+	w.tell(from)
+}
+
 // tell notes groups that take part.
 func (w *walk) tell(from []*emptyGroups) {
+	if w.groups.plan == nil {
+		return
+	}
 	for _, e := range from {
-		most := predicate.Text(max(e.error, 0))
-		if e.error == farSum {
-			most = "its error"
-		}
-		by := "HAVING count(*) > " + most + " after GROUP BY " + e.keys
-		if e.distinct {
-			by = "GROUP BY " + e.keys + " HAVING count(*) > " + most + " instead of DISTINCT"
-		}
+		by := e.having("> " + e.most())
 		switch {
+		case e.asked:
 		case !e.filtered:
 			w.groups.notes.Add("groups of " + e.keys + " that nobody is in take part, as they do not in plain SQL: " + by + " leaves them out")
 		case e.error > 0:

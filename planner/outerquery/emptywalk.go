@@ -21,19 +21,19 @@ import (
 // asked whether what it reads at such a group changes it. None is looked for where a walk does not ask for groups.
 
 // groupsOfLeaf tells the groups of an aggregation over private rows, and what its columns are worth there.
-func (w *walk) groupsOfLeaf(g *aggregate.Grouping, out *relation) {
+func (w *walk) groupsOfLeaf(g *aggregate.Grouping, sel *pg.SelectStmt, out *relation) {
 	if w.groups == nil {
 		return
 	}
-	e := w.groups.known[g.Sel]
+	e := w.groups.known[sel]
 	if e == nil {
-		e = w.groupsOf(g)
-		w.groups.known[g.Sel] = e
+		e = w.groupsOf(g, sel)
+		w.groups.known[sel] = e
 	}
 	for i, t := range g.Targets {
-		empty := emptyValue{of: e, without: w.atLeaf(g, t.Node, false)}
+		empty := emptyValue{of: e, without: w.atLeaf(g, t.Node, asItIs)}
 		if e.rows > 0 { // else there is no such group: how far noise reaches is not asked
-			empty.noise = w.atLeaf(g, t.Node, true)
+			empty.noise = w.atLeaf(g, t.Node, asNoiseMakesIt)
 		}
 		empty.counts = empty.without != nil && t.Node.GetFuncCall() != nil && empty.without.Type() == policy.Int8 && isCall(t.Node, "count")
 		out.columns[i].empty = empty
@@ -41,8 +41,13 @@ func (w *walk) groupsOfLeaf(g *aggregate.Grouping, out *relation) {
 	if e.rows == 0 {
 		return
 	}
-	at := func(n *pg.Node, _ *emptyGroups, noise bool) *semantics.Expr { return w.atLeaf(g, n, noise) }
-	if e = e.left(at, ast.Conjuncts(g.Sel.HavingClause)); e != nil {
+	at := func(n *pg.Node, _ *emptyGroups, noise bool) *semantics.Expr {
+		if noise {
+			return w.atLeaf(g, n, asNoiseMakesIt)
+		}
+		return w.atLeaf(g, n, asItIs)
+	}
+	if e = e.left(at, ast.Conjuncts(g.Having())); e != nil {
 		out.from = []*emptyGroups{e}
 	}
 	if w.choosesBlindly(g, *out) {
@@ -75,7 +80,7 @@ func (w *walk) subQueries(sel *pg.SelectStmt) {
 			if s := n.GetSubLink(); s != nil {
 				out := w.query(s.Subselect.GetSelectStmt())
 				if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK {
-					w.tell(out.from)
+					w.takePart(out.from)
 				}
 			}
 			return false
@@ -126,7 +131,7 @@ func (w *walk) groupsAmong(sel *pg.SelectStmt, out *relation) {
 	for _, n := range slices.Concat([]*pg.Node{sel.HavingClause}, sel.TargetList, sel.SortClause) {
 		ast.Holds(n, func(n *pg.Node) bool {
 			if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
-				w.tell(w.moved(f, w.valueAt))
+				w.takePart(w.moved(f, w.valueAt))
 			}
 			return false
 		})

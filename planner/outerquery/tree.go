@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -65,7 +66,10 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 		}
 		if in.g, refusal = t.b.Group(sel, from); refusal == nil {
 			t.b.Groups[written] = in.g
-			refusal = in.grouped(out, t.branch)
+			if t.branch && !in.g.Above && in.g.Fanned == nil && sel.HavingClause == nil {
+				in.g.Present(linear.OfValues)
+			}
+			refusal = in.grouped(out)
 		}
 	default:
 		in.aggregates = bind.IsGrouped(sel) && !bind.IsDistinct(sel)
@@ -180,7 +184,7 @@ func distinct(sel *pg.SelectStmt) *pg.SelectStmt {
 }
 
 // grouped rebuilds an aggregation over private rows as a SELECT over the rows of its leaf: HAVING becomes WHERE.
-func (t *tree) grouped(out *pg.SelectStmt, present bool) (refusal *refuse.Refusal) {
+func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	sel := t.g.Sel
 	name := plans.LeafName(t.g.Leaf)
 	out.FromClause = []*pg.Node{pg.MakeSimpleRangeVarNode(name, -1)}
@@ -191,11 +195,8 @@ func (t *tree) grouped(out *pg.SelectStmt, present bool) (refusal *refuse.Refusa
 		}
 		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(tg.Label, n, -1))
 	}
-	if out.WhereClause, refusal = t.node(sel.HavingClause); refusal != nil {
+	if out.WhereClause, refusal = t.node(t.g.Having()); refusal != nil {
 		return refusal
-	}
-	if present && !t.g.Above && t.g.Fanned == nil && sel.HavingClause == nil {
-		out.WhereClause = t.g.Present()
 	}
 	if t.g.Above {
 		if out.DistinctClause, refusal = t.nodes(sel.DistinctClause); refusal != nil {

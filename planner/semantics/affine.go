@@ -136,7 +136,7 @@ func (r affineReader) asInstant(f *Affine, from, to policy.Type) *Affine {
 	switch {
 	case from == to:
 		return f
-	case !isInstant(from) || !isFixed(r.zone):
+	case !isInstant(from) || !IsFixed(r.zone):
 		return nil
 	}
 	offset := int64(0)
@@ -196,7 +196,7 @@ func (r affineReader) sum(e *Expr) *Affine {
 		out.days = true
 	case ta == policy.IntervalT && tb == policy.IntervalT:
 	case isInstant(t) && (ta == policy.IntervalT && tb == t || ta == t && tb == policy.IntervalT):
-		if out.month || out.days && t == policy.TimestampTZ && !isFixed(r.zone) {
+		if out.month || out.days && t == policy.TimestampTZ && !IsFixed(r.zone) {
 			return nil
 		}
 		out.days = false

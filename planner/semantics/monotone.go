@@ -100,13 +100,13 @@ func (e *Expr) orderMoments(op string, from *Expr, zone *time.Location) {
 
 // setClock notes the clock that e reads for an argument. Midnights stay in order whatever the clock does.
 func (e *Expr) setClock(zone *time.Location, from *Expr) {
-	if !isFixed(zone) && from.Type() != policy.DateType {
+	if !IsFixed(zone) && from.Type() != policy.DateType {
 		e.clock = &clock{zone, from}
 	}
 }
 
-// isFixed tells zones whose clock never changes.
-func isFixed(zone *time.Location) bool {
+// IsFixed reports whether a zone's clock never changes.
+func IsFixed(zone *time.Location) bool {
 	if zone == nil || zone == time.UTC {
 		return true
 	}
@@ -147,7 +147,7 @@ func keepsOrder(from, interval *Expr, zone *time.Location) bool {
 	case from.Type() == policy.DateType:
 		return true
 	case from.Type() == policy.TimestampTZ:
-		return i.Months == 0 && (i.Days == 0 || isFixed(zone))
+		return i.Months == 0 && (i.Days == 0 || IsFixed(zone))
 	}
 	return i.Months == 0
 }

@@ -223,7 +223,7 @@ func (p *periods) moves(e *Expr) (along int64, ok bool) {
 	}
 	switch {
 	case e.Op == "+" && len(e.Args) == 2, e.Op == "-" && len(e.Args) == 2 && at == 0:
-		if e.clock != nil || dated && e.Type() == policy.TimestampTZ && !isFixed(p.box.Env.Zone) {
+		if e.clock != nil || dated && e.Type() == policy.TimestampTZ && !IsFixed(p.box.Env.Zone) {
 			return 0, false
 		}
 		if by, of := MustConstant(e.Args[1-at]).(policy.Interval); of && by.Months != 0 {
@@ -238,14 +238,14 @@ func (p *periods) moves(e *Expr) (along int64, ok bool) {
 		}
 		return along, true
 	case e.Op == "date_trunc" && at == 1 && e.clock == nil:
-		if len(e.Args) > 2 || from.Type() == policy.TimestampTZ && !isFixed(p.box.Env.Zone) {
+		if len(e.Args) > 2 || from.Type() == policy.TimestampTZ && !IsFixed(p.box.Env.Zone) {
 			return 0, false
 		}
 		length, known := lengths[strings.ToLower(predicate.Text(MustConstant(e.Args[0])))]
 		along = common(along, p.inUnits(length))
 		return along, known && along > 0
 	case (strings.HasPrefix(e.Op, "cast:") || e.Op == "date") && dated && len(e.Args) == 1 && e.Typmod() < 0:
-		if from.Type() != e.Type() && (from.Type() == policy.TimestampTZ || e.Type() == policy.TimestampTZ) && !isFixed(p.box.Env.Zone) {
+		if from.Type() != e.Type() && (from.Type() == policy.TimestampTZ || e.Type() == policy.TimestampTZ) && !IsFixed(p.box.Env.Zone) {
 			return 0, false
 		}
 		if e.Type() == policy.DateType {
@@ -259,7 +259,7 @@ func (p *periods) moves(e *Expr) (along int64, ok bool) {
 // fixed reports whether a zone's offset is one and the same for the times of an expression, but for changes that it
 // notes: those of an instant that is the column itself.
 func (p *periods) fixed(zone *time.Location, of *Expr) bool {
-	if isFixed(zone) {
+	if IsFixed(zone) {
 		return true
 	}
 	d := p.box.Table.Columns[p.column].Domain

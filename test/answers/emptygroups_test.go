@@ -9,8 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestGroupsThatNobodyIsIn: with hardly any noise the form that the notice names is answered as by PostgreSQL, and
-// where a plain form has a notice its answer has one group more than that.
+// TestGroupsThatNobodyIsIn: with hardly any noise groups are counted and averaged as PostgreSQL has them; where they are
+// shown, or all are asked for, there is one more, which a notice says where it is not to be seen, and the form that the
+// notice names ends it.
 func TestGroupsThatNobodyIsIn(t *testing.T) {
 	kit.Beside(t)
 	fresh, direct := plainFixture(t)
@@ -19,6 +20,19 @@ func TestGroupsThatNobodyIsIn(t *testing.T) {
 		"SELECT avg(n), min(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward%s) t",
 		"WITH g AS (SELECT ward, count(*) AS n FROM visits GROUP BY ward%s) SELECT count(*), percentile_cont(0.25) WITHIN GROUP (ORDER BY n) FROM g",
 		"SELECT n > 0 AS some, count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward%s) t GROUP BY 1",
+	} {
+		for having, equal := range map[string]bool{"": true, " HAVING count(*) > 0": true, " HAVING count(*) >= 0": false} {
+			sql := strings.Replace(use, "%s", having, 1)
+			got := w.Ask(sql)
+			if got.Err != nil || strings.Contains(strings.Join(got.Notes, "\n"), "take") {
+				t.Fatalf("%s: %v %q", sql, got.Err, got.Notes)
+			}
+			if text := differs(got.Rows, plainRows(t, direct, sql)); (text == "") != equal {
+				t.Errorf("%s\n  %q\n  notes %q", sql, text, got.Notes)
+			}
+		}
+	}
+	for _, use := range []string{
 		"SELECT ward FROM visits GROUP BY ward%s ORDER BY count(*), 1 LIMIT 1",
 		"SELECT ward, count(*) AS n, round(avg(count(*)) OVER (), 6) AS mean FROM visits GROUP BY ward%s",
 	} {

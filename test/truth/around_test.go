@@ -10,12 +10,8 @@ import (
 // answered first, those over the row's own unit, window functions over each unit's rows, rows of two tables one below
 // the other, and queries over the groups.
 
-// nobody is what the notice says where groups that nobody is in are in a list.
-const nobody = "that nobody is in take part"
-
-// first is a condition with a sub-query over private rows that is answered first; listed: its groups may be those that
-// nobody is in too, as the notice says.
-func (g *grammar) first(p place) (condition string, listed bool) {
+// first is a condition with a sub-query over private rows that is answered first, or empty if there is none.
+func (g *grammar) first(p place) string {
 	in := g.tablePlace(g.private())
 	where := ""
 	if g.chance(2) {
@@ -28,20 +24,20 @@ func (g *grammar) first(p place) (condition string, listed bool) {
 		m, is := g.pick(in.columns, textKind)
 		if ok && is {
 			having := g.one(" HAVING count(*) > 0", " HAVING count(*) > 20", "")
-			return c.name + g.one(" IN ", " IN ", " NOT IN ", " = ANY ") + "(SELECT " + m.name + from + " GROUP BY " + g.one("1", m.name) + having + ")", having == ""
+			return c.name + g.one(" IN ", " IN ", " NOT IN ", " = ANY ") + "(SELECT " + m.name + from + " GROUP BY " + g.one("1", m.name) + having + ")"
 		}
 	}
 	c, ok := g.pick(p.columns, wholeKind, moneyKind, wholeKind)
 	m, is := g.pick(in.columns, wholeKind, moneyKind)
 	if !ok || !is {
-		return "", false
+		return ""
 	}
 	value := g.one("avg(", "avg(", "count(") + m.name + ")" // a sum of nothing is 0 in what is released
 	if by, has := g.pick(in.columns, textKind, boolKind); has && g.chance(2) {
 		having := g.one(" HAVING count(*) > 0", " HAVING count(*) > 0", "")
-		return c.name + operator + g.one("ALL", "ANY") + " (SELECT " + value + from + " GROUP BY " + by.name + having + ")", having == ""
+		return c.name + operator + g.one("ALL", "ANY") + " (SELECT " + value + from + " GROUP BY " + by.name + having + ")"
 	}
-	return c.name + operator + "(SELECT " + g.one("", "1 + ", "0.5 * ") + value + from + ")", false
+	return c.name + operator + "(SELECT " + g.one("", "1 + ", "0.5 * ") + value + from + ")"
 }
 
 // ofUnit is a number that a sub-query over the row's own unit has for it, and whether there is one.
@@ -105,6 +101,17 @@ func (g *grammar) windowed() (place, bool) {
 	}
 	if c, ok := g.pick(in.columns, wholeKind); ok && g.chance(2) {
 		add(g.one("sum(", "max(", "min(")+c.name+")"+over+g.one(" ROWS UNBOUNDED PRECEDING)", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", ")"), "s", c)
+	}
+	if c, ok := g.pick(in.columns, wholeKind, dateKind); ok && g.chance(2) {
+		near, far := "1", "40"
+		if c.kind == dateKind {
+			near, far = "interval '36 hours'", "interval '30 days'"
+		}
+		add("count(*) OVER (PARTITION BY "+in.unit+" ORDER BY "+c.name+direction+" RANGE BETWEEN "+g.one(far+" PRECEDING AND ",
+			near+" PRECEDING AND ", "CURRENT ROW AND ")+g.one(near, far)+" FOLLOWING)", "r", numbers)
+	}
+	if c, ok := g.pick(in.columns, textKind, boolKind); ok && g.chance(2) {
+		add("rank() OVER (PARTITION BY "+in.unit+" ORDER BY "+c.name+direction+")", "t", numbers)
 	}
 	where := ""
 	if g.chance(3) {

@@ -47,7 +47,6 @@ type statement struct {
 	where   []string
 	there   string    // the rest of known[1], where what is before NOT IN may be NULL
 	known   [2]string // a part of it, and what PostgreSQL is asked instead, where the notice says that keys that are NULL are nowhere
-	listed  bool      // groups that nobody is in may be in a list of a condition, as the notice says
 	sets    string    // ROLLUP, CUBE or nothing
 	byName  bool      // GROUP BY 1, 2 instead of expressions
 	having  string
@@ -1063,6 +1062,13 @@ func (g *grammar) semi(p place) (condition, known, there string) {
 			if where != "" {
 				where = " AND " + where
 			}
+			for g.chance(2) { // beside the row around
+				c, ok := g.pick(p.columns, wholeKind, dateKind, moneyKind)
+				o, also := g.pick(qualified(a, t.columns), c.kind)
+				if ok && also {
+					where += " AND " + o.name + g.one(" < ", " >= ", " <> ", " = ") + c.name
+				}
+			}
 			condition = g.one("", "NOT ") + "EXISTS (SELECT 1 FROM " + t.name + " AS " + a + " WHERE " + inner + " = " + outer + where + ")"
 			return condition, condition, ""
 		}
@@ -1098,8 +1104,8 @@ func (g *grammar) statement() *statement {
 		}
 	}
 	if g.chance(14) {
-		if w, listed := g.first(p); w != "" {
-			s.where, s.listed = append(s.where, w), listed
+		if w := g.first(p); w != "" {
+			s.where = append(s.where, w)
 		}
 	}
 	if n, ok := g.ofUnit(p); ok && g.chance(8) {
@@ -1153,7 +1159,7 @@ func (g *grammar) statement() *statement {
 			both := func(plain bool) string {
 				return "WITH x AS (" + first.core(plain) + "), y AS (" + second.core(plain) + ") SELECT x.k1 AS k1, x.n1 AS n1, coalesce(y.n2, 0) AS n2 FROM x LEFT JOIN y ON x.k1 IS NOT DISTINCT FROM y.k1"
 			}
-			return &statement{text: both(false), truth: both(true), listed: s.listed, outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}}
+			return &statement{text: both(false), truth: both(true), outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}}
 		}
 	case 3:
 		if len(s.order) == 0 && s.sets == "" && keys == 0 {

@@ -21,7 +21,6 @@ const (
 	steps   = "distinct steps"          // counts of different values are counts of different steps of the domain, as the notice says
 	within  = "within its error"        // averages and variances of no more rows than the count of these may be off by are NULL, as the notice says
 	unknown = "keys unknown"            // NOT IN looks past keys that are NULL, as the notice says
-	listed  = "groups of nobody"        // groups that nobody is in are in a list of a condition, as the notice says
 	refused = "refused"                 // by a code of the catalogue, before the charge
 	fails   = "both fail"               // PostgreSQL fails too
 	lenient = "PostgreSQL alone fails"  // on a value or a type that is not come to here

@@ -58,7 +58,7 @@ func keyed(seed uint64) *schema {
 
 // otherRows are notices that say that the answer is of other rows than plain SQL's.
 var otherRows = []string{"are put together where they are of one", "are of one person each",
-	"are counted within each person", nowhere, unlisted, "is taken to be NULL", nobody, "that name no person"}
+	"are counted within each person", nowhere, unlisted, "is taken to be NULL", "that nobody is in take part", "that name no person"}
 
 // nestedOnce are statements that were answered by another key, or ended the session.
 var nestedOnce = []string{
