@@ -122,7 +122,7 @@ func alikeOf(b *Binder, around, own *Rows, conditions []*pg.Node, texts bool) (a
 	return alike, rest
 }
 
-// equalOf reads a column of some rows = one of the rows around them, whose cells and values are told apart alike.
+// equalOf reads a column of some rows = one of the rows around them, whose cells and values are distinguished alike.
 func equalOf(n *pg.Node, around, own *Rows) (e derived.Equal, ok bool) {
 	a := n.GetAExpr()
 	if a == nil || a.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(a.Name), []string{"="}) {
@@ -142,7 +142,7 @@ func equalOf(n *pg.Node, around, own *Rows) (e derived.Equal, ok bool) {
 		return e, false
 	}
 	e = derived.Equal{Left: around.Table.Columns[l.Cols[0]], Right: own.Table.Columns[r.Cols[0]]}
-	return e, toldApartAlike(e.Left, e.Right)
+	return e, distinguishedAlike(e.Left, e.Right)
 }
 
 // noteAlike says what columns that are equated take for equal.
@@ -162,21 +162,21 @@ func (b *noting) noteAlike(around, own *Rows, list []derived.Equal) {
 	}
 }
 
-// toldApartAlike reports whether two columns hold what is equal just where their normalised values are: numbers and
+// distinguishedAlike reports whether two columns hold what is equal just where their normalised values are: numbers and
 // times by value, others by the numbers of the same cells.
-func toldApartAlike(a, b *policy.Column) bool {
-	c, d := a.Domain, b.Domain
-	switch {
-	case c == nil || d == nil || a.Open != nil || b.Open != nil || c.Ladder != nil || d.Ladder != nil:
+func distinguishedAlike(a, b *policy.Column) bool {
+	c, d, whole := a.Domain, b.Domain, a.Type.Integer() && b.Type.Integer()
+	if c == nil || d == nil || c.Ladder != nil || d.Ladder != nil || a.Open != nil || b.Open != nil {
 		return false
-	case c.Ordered() && d.Ordered() && a.Type.Integer() && b.Type.Integer():
-		return true
-	case a.Type != b.Type || a.Typmod != b.Typmod || c.Ordered() != d.Ordered():
+	}
+	same := a.Type == b.Type && a.Typmod == b.Typmod
+	switch {
+	case c.Ordered() != d.Ordered():
 		return false
 	case c.Ordered():
-		return !a.Type.Floating() && c.Scale == d.Scale
+		return whole || same && !a.Type.Floating() && c.Scale == d.Scale
 	}
-	return slices.Equal(c.Values, d.Values) && c.Other == d.Other
+	return same && slices.Equal(c.Values, d.Values) && c.Other == d.Other
 }
 
 // memberRow finds the rows of (key, x) IN (SELECT key, y FROM …): those of EXISTS (… WHERE key = key AND x = y), and,
@@ -187,26 +187,23 @@ func memberRow(b *Binder, r *Rows, row *pg.RowExpr, sel *pg.SelectStmt, holding 
 		return nil, refusal
 	}
 	pos, order, units := ast.Location(row.Args[0]), found.parts[0].ordered(), false
-	if len(found.parts) != 1 || len(order) != len(row.Args) || derived.NullableUnit(r.Table) {
+	if len(order) != len(row.Args) || derived.NullableUnit(r.Table) {
 		return nil, nil
 	}
 	other := *found
 	other.names, other.keys = slices.Clone(found.names), slices.Clone(found.keys)
+	for i := range other.names {
+		other.names[i] = " output" + strconv.Itoa(i) // which nothing around has
+	}
 	var on []equation
 	var equal, perhaps []*pg.Node
 	for i, n := range row.Args {
 		at := order[i]
-		k, l, refusal := keysOf(r, &other, n, at)
+		k, l, refusal := keysOf(r, found, n, at)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if at >= 0 {
-			other.names[at] = " output" + strconv.Itoa(i) // which nothing around has
-		}
-		if l == nil || k == nil {
-			if at < 0 {
-				return nil, keyOnly.At(ast.Location(n), k.Name, r.Table.Dataset.Unit.Name)
-			}
+		if l == nil {
 			is := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, n,
 				columnNamed(other.names[at], pos), int32(pos))
 			equal = append(equal, is)
@@ -234,15 +231,19 @@ func memberRow(b *Binder, r *Rows, row *pg.RowExpr, sel *pg.SelectStmt, holding 
 	return met, refusal
 }
 
-// keysOf are the key that an output of a sub-query is, and that around it which it is compared with; nil: it is none.
+// keysOf are the key that an output of a sub-query is, and that around it which it is compared with, or nil where one of
+// them is none.
 func keysOf(r, other *Rows, around *pg.Node, at int) (k, l *linear.Key, refusal *refuse.Refusal) {
 	l, refusal = r.KeyNode(around)
 	if at < 0 {
-		return &other.keys[-1-at], l, refusal
+		if k = &other.keys[-1-at]; l == nil && refusal == nil {
+			refusal = keyOnly.At(ast.Location(around), k.Name, r.Table.Dataset.Unit.Name)
+		}
+		return k, l, refusal
 	}
 	named := func(k linear.Key) bool { return k.Name == other.names[at] }
-	if i := slices.IndexFunc(other.keys, named); i >= 0 {
-		k = &other.keys[i]
+	if i := slices.IndexFunc(other.keys, named); i >= 0 && l != nil {
+		return &other.keys[i], l, refusal
 	}
-	return k, l, refusal
+	return nil, nil, refusal
 }

@@ -110,7 +110,7 @@ func innerItems(n *pg.Node) (items, on []*pg.Node) {
 //
 //	SELECT r.name, count(*) FROM regions r JOIN zones z ON z.id = r.zone JOIN people p ON p.region = r.code GROUP BY 1
 //
-// Nil, nil: they are joined otherwise.
+// It returns nil, nil where they are joined otherwise.
 func lookUpEach(b *Binder, from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	items, on := innerItems(n)
 	if len(items) == 1 || j.outer || j.preserved || j.natural || len(j.using) > 0 {
