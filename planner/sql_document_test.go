@@ -95,8 +95,10 @@ var documented = []struct {
 	{"Joins along the unit, and with public tables", []string{
 		`SELECT p.sex, v.ward, count(*) FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY 1, 2`,
 		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.ward = 'A' GROUP BY 1`,
-		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.day < p.hired GROUP BY 1`,
-		`SELECT coalesce(f.a, 0), count(*) FROM people p LEFT JOIN (SELECT DISTINCT person_id, 1 AS a FROM visits WHERE ward = 'A') f USING (person_id) GROUP BY 1`,
+		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.day < ` +
+			`p.hired GROUP BY 1`,
+		`SELECT coalesce(f.a, 0), count(*) FROM people p LEFT JOIN (SELECT DISTINCT person_id, 1 AS a FROM visits ` +
+			`WHERE ward = 'A') f USING (person_id) GROUP BY 1`,
 		`SELECT a.ward, b.ward, count(*) FROM visits a JOIN visits b ON a.person_id = b.person_id WHERE a.day < b.day GROUP BY 1, 2`,
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code = v.ward GROUP BY 1`,
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code >= v.ward GROUP BY 1`,
@@ -143,9 +145,12 @@ var documented = []struct {
 		`SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) AS n, count(*) FROM people p GROUP BY 1`,
 		`SELECT count(*) FROM visits v WHERE v.day = (SELECT min(day) FROM visits o WHERE o.person_id = v.person_id)`,
 		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day) GROUP BY 1`,
-		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day > v.day AND o.day <= v.day + 30) GROUP BY 1`,
-		`SELECT ward, count(*) FROM visits v WHERE v.day = (SELECT max(day) FROM visits o WHERE o.person_id = v.person_id AND o.ward = v.ward) GROUP BY 1`,
-		`SELECT count(*) FROM people WHERE person_id IN (SELECT person_id FROM visits WHERE ward = 'A' EXCEPT SELECT person_id FROM visits WHERE ward = 'B')`,
+		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND ` +
+			`o.day > v.day AND o.day <= v.day + 30) GROUP BY 1`,
+		`SELECT ward, count(*) FROM visits v WHERE v.day = (SELECT max(day) FROM visits o WHERE o.person_id = ` +
+			`v.person_id AND o.ward = v.ward) GROUP BY 1`,
+		`SELECT count(*) FROM people WHERE person_id IN (SELECT person_id FROM visits WHERE ward = 'A' EXCEPT SELECT ` +
+			`person_id FROM visits WHERE ward = 'B')`,
 	}},
 	{"Window functions over each unit's rows", []string{
 		`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n`,

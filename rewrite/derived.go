@@ -161,9 +161,9 @@ func (w *writer) partedByOther(a, b *writer, m *derived.Marked, items []string, 
 // Claim. It has the rows of From once each, with the marks that hasOther gives. Proof. A row of a meets the rows of h
 // whose unit and keys equal its own. DISTINCT leaves one of those that are equal to each other, and of two that are
 // not, at most one equals a's: equality on the types of units, and of keys where the dialect says that they are exact,
-// is one of their texts (package backend refuses others before anything is asked), and on those of columns it is the one
-// that DISTINCT goes by. So there is one h, or none, and there is one just where some row of b is equal. Where a unit or
-// a key is NULL no row is equal, and ANY gives NULL or false, of which CASE makes 0 too.
+// is one of their texts (package backend refuses others before anything is asked), and on those of columns it is the
+// one that DISTINCT goes by. So there is one h, or none, and there is one just where some row of b is equal. Where a
+// unit or a key is NULL no row is equal, and ANY gives NULL or false, of which CASE makes 0 too.
 func (w *writer) joinsOther(a, b *writer, m *derived.Marked) (has, join string) {
 	h := "h" + strconv.Itoa(w.depth)
 	others, on := []string{b.alias + ".u AS u"}, []string{w.equal(h+".u", a.alias+".u")}

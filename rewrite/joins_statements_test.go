@@ -172,28 +172,49 @@ var joinStatements = []string{
 	"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.minutes < v.room - 1)",
 	"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.cost >= v.room + 0.25)",
 	// conditions that read the row around too
-	`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.minutes BETWEEN p.age - 2 AND p.age) GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.day > v.day AND o.day <= v.day + 30) GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.ward = v.ward AND o.day < v.day AND (v.minutes IS NULL OR o.minutes < v.minutes)) GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.cost = v.cost + 0.5 AND o.room < v.room) GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.ward = v.ward AND o.room > v.room) GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM doses d JOIN visits o USING (visit) WHERE d.visit = v.visit AND o.minutes = v.minutes AND v.room < 5 AND o.room >= v.room) GROUP BY 1`,
-	`SELECT sex, count(*) FROM people WHERE (person_id, age) IN (SELECT who, minutes FROM visits WHERE ward <> 'A') GROUP BY 1`,
-	`SELECT sex, count(*) FROM people WHERE (age, person_id) NOT IN (SELECT minutes, who FROM visits WHERE room > 2) GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits WHERE (who, room, ward) IN (SELECT who, minutes, ward FROM visits UNION SELECT person_id, age, 'B' FROM people) GROUP BY 1`,
-	`SELECT sex, count(*), count(v.who), count(v.minutes) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.minutes < p.age AND v.ward = 'A' GROUP BY 1`,
-	`SELECT v.ward, o.m, count(*) FROM visits v LEFT JOIN (SELECT who, ward, max(minutes) AS m FROM visits WHERE room > 3 GROUP BY 1, 2) o ON o.who = v.who AND o.ward = v.ward GROUP BY 1, 2`,
-	`SELECT v.ward, count(o.who), count(*) FROM visits v LEFT JOIN visits o ON o.who = v.who AND o.minutes = v.minutes AND o.ward = v.ward GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits v WHERE day = (SELECT max(day) FROM visits o WHERE o.who = v.who AND o.ward = v.ward) GROUP BY 1`,
-	`SELECT (SELECT count(*) FROM visits o WHERE o.who = v.who AND o.minutes = v.room AND o.ward <> 'C') AS n, count(*) FROM visits v GROUP BY 1`,
+	`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND
+		v.minutes BETWEEN p.age - 2 AND p.age) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.day >
+		v.day AND o.day <= v.day + 30) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.ward =
+		v.ward AND o.day < v.day AND (v.minutes IS NULL OR o.minutes < v.minutes)) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.cost =
+		v.cost + 0.5 AND o.room < v.room) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.ward =
+		v.ward AND o.room > v.room) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM doses d JOIN visits o USING (visit) WHERE
+		d.visit = v.visit AND o.minutes = v.minutes AND v.room < 5 AND o.room >= v.room) GROUP BY 1`,
+	`SELECT sex, count(*) FROM people WHERE (person_id, age) IN (SELECT who, minutes FROM visits WHERE ward <>
+		'A') GROUP BY 1`,
+	`SELECT sex, count(*) FROM people WHERE (age, person_id) NOT IN (SELECT minutes, who FROM visits WHERE room >
+		2) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits WHERE (who, room, ward) IN (SELECT who, minutes, ward FROM visits UNION
+		SELECT person_id, age, 'B' FROM people) GROUP BY 1`,
+	`SELECT sex, count(*), count(v.who), count(v.minutes) FROM people p LEFT JOIN visits v ON v.who = p.person_id
+		AND v.minutes < p.age AND v.ward = 'A' GROUP BY 1`,
+	`SELECT v.ward, o.m, count(*) FROM visits v LEFT JOIN (SELECT who, ward, max(minutes) AS m FROM visits WHERE
+		room > 3 GROUP BY 1, 2) o ON o.who = v.who AND o.ward = v.ward GROUP BY 1, 2`,
+	`SELECT v.ward, count(o.who), count(*) FROM visits v LEFT JOIN visits o ON o.who = v.who AND o.minutes =
+		v.minutes AND o.ward = v.ward GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE day = (SELECT max(day) FROM visits o WHERE o.who = v.who AND o.ward
+		= v.ward) GROUP BY 1`,
+	`SELECT (SELECT count(*) FROM visits o WHERE o.who = v.who AND o.minutes = v.room AND o.ward <> 'C') AS n,
+		count(*) FROM visits v GROUP BY 1`,
 	// sets of units
-	`SELECT sex, count(*) FROM people WHERE person_id IN (SELECT who FROM visits WHERE ward = 'A' EXCEPT SELECT who FROM visits WHERE ward = 'B') GROUP BY 1`,
-	`SELECT sex, count(*) FROM people WHERE person_id NOT IN ((SELECT who FROM visits WHERE ward = 'A' UNION SELECT who FROM buys) INTERSECT SELECT who FROM visits WHERE minutes > 3) GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits WHERE visit IN (SELECT visit FROM doses WHERE drug = 'x' EXCEPT SELECT visit FROM doses WHERE drug = 'y') GROUP BY 1`,
+	`SELECT sex, count(*) FROM people WHERE person_id IN (SELECT who FROM visits WHERE ward = 'A' EXCEPT SELECT
+		who FROM visits WHERE ward = 'B') GROUP BY 1`,
+	`SELECT sex, count(*) FROM people WHERE person_id NOT IN ((SELECT who FROM visits WHERE ward = 'A' UNION
+		SELECT who FROM buys) INTERSECT SELECT who FROM visits WHERE minutes > 3) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits WHERE visit IN (SELECT visit FROM doses WHERE drug = 'x' EXCEPT SELECT
+		visit FROM doses WHERE drug = 'y') GROUP BY 1`,
 	// what the inner side of an outer join computes
-	`SELECT coalesce(f.a, 0) AS a, f.t, count(*) FROM people p LEFT JOIN (SELECT DISTINCT who, 1 AS a, 'x' AS t FROM visits WHERE ward = 'A') f ON f.who = p.person_id GROUP BY 1, 2`,
-	`SELECT f.m, f.n, count(*) FROM people p LEFT JOIN (SELECT who, coalesce(max(minutes), -1) AS m, max(room) % 3 AS n FROM visits GROUP BY who) f ON f.who = p.person_id GROUP BY 1, 2`,
-	`SELECT g.m, count(*) FROM people p LEFT JOIN (SELECT q.person_id, coalesce(f.m, 0) AS m FROM people q LEFT JOIN (SELECT DISTINCT who, 5 AS m FROM visits WHERE ward = 'B') f ON f.who = q.person_id WHERE q.sex = 'f') g USING (person_id) GROUP BY 1`,
+	`SELECT coalesce(f.a, 0) AS a, f.t, count(*) FROM people p LEFT JOIN (SELECT DISTINCT who, 1 AS a, 'x' AS t
+		FROM visits WHERE ward = 'A') f ON f.who = p.person_id GROUP BY 1, 2`,
+	`SELECT f.m, f.n, count(*) FROM people p LEFT JOIN (SELECT who, coalesce(max(minutes), -1) AS m, max(room) % 3
+		AS n FROM visits GROUP BY who) f ON f.who = p.person_id GROUP BY 1, 2`,
+	`SELECT g.m, count(*) FROM people p LEFT JOIN (SELECT q.person_id, coalesce(f.m, 0) AS m FROM people q LEFT
+		JOIN (SELECT DISTINCT who, 5 AS m FROM visits WHERE ward = 'B') f ON f.who = q.person_id WHERE q.sex = 'f') g
+		USING (person_id) GROUP BY 1`,
 }
 
 // viewStatements read tables whose sources are SELECTs.
@@ -218,8 +239,10 @@ var lookupStatements = []string{
 	`SELECT w.floor, p.sex, count(*) FROM people p JOIN visits v ON v.who = p.person_id JOIN wards w ON w.code = v.ward GROUP BY 1, 2`,
 	`SELECT upper(w.label), count(*) FROM wards w JOIN visits v ON w.code = upper(v.ward) WHERE w.label LIKE '%r%' GROUP BY 1`,
 	`SELECT w.label, count(*) FROM visits v JOIN wards w ON v.minutes + 1 = w.floor GROUP BY 1`,
-	`SELECT x.label, w.floor, count(*) FROM wards x JOIN wards w ON w.floor = x.floor + 1 JOIN visits v ON v.ward = w.code GROUP BY 1, 2`,
-	`SELECT t.tag, w.label, count(*) FROM visits v JOIN (tags t JOIN wards w ON w.code = t.code AND t.least < w.floor) ON v.ward = w.code AND v.minutes >= t.least GROUP BY 1, 2`,
+	`SELECT x.label, w.floor, count(*) FROM wards x JOIN wards w ON w.floor = x.floor + 1 JOIN visits v ON v.ward
+		= w.code GROUP BY 1, 2`,
+	`SELECT t.tag, w.label, count(*) FROM visits v JOIN (tags t JOIN wards w ON w.code = t.code AND t.least <
+		w.floor) ON v.ward = w.code AND v.minutes >= t.least GROUP BY 1, 2`,
 	`SELECT w.label, count(*) FROM visits v, wards w WHERE (w.code = v.ward AND w.floor = 1 AND v.minutes < 3) OR (v.minutes >= 5 AND w.code = v.ward AND w.floor > 1) GROUP BY 1`,
 }
 

@@ -161,7 +161,7 @@ func (d *Drawer) joined(f from, r relation) from {
 		if d.chance(5) {
 			on = append(on, d.simple(r.columns))
 		}
-		if both := d.both(f.columns, r.columns); both != "" && d.chance(5) {
+		if both := d.both(f.columns, r.columns); both != "" && d.chance(10) {
 			on = append(on, both)
 		}
 		out.text = f.text + kind + r.name + " ON " + strings.Join(on, " AND ")

@@ -50,7 +50,8 @@ func (d *Drawer) member(in []column, r relation, depth int) string {
 	for d.chance(4) {
 		o := d.relation(max(depth-1, 0))
 		if also := ofKey(o.columns); len(also) > 0 {
-			text += d.one(" EXCEPT ", " INTERSECT ", " UNION ", " UNION ALL ") + "SELECT " + d.among(also).name + " FROM " + o.name
+			text += d.one(" EXCEPT ", " INTERSECT ", " UNION ", " UNION ALL ") +
+				"SELECT " + d.among(also).name + " FROM " + o.name
 		}
 	}
 	return own + is + "(" + text + ")"

@@ -16,7 +16,8 @@ import (
 
 // Conditions on rows elsewhere that read the row around too. In
 //
-//	SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.day BETWEEN p.hired AND p.hired + 30)
+//	SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v
+//		WHERE v.person_id = p.person_id AND v.day BETWEEN p.hired AND p.hired + 30)
 //
 // what is looked for are pairs of a unit's rows, of people and of visits, for which the condition holds: a Paired, among
 // whose pairs a row of people is by what the condition reads of it (derived.Marked). Of rows of which a unit has one, it
@@ -28,11 +29,12 @@ type meeting struct {
 	rows    *Rows
 	on      []equation
 	same    []*policy.Column
+	around  bool     // they are beside the rows around
 	perhaps *meeting // rows of which it is not known whether they are looked for: nil means there are none
 }
 
 // marked is whether rows have what a mark looks for.
-func (b *Binder) marked(r *Rows, met *meeting, pos int) (*semantics.Expr, *refuse.Refusal) {
+func marked(b *Binder, r *Rows, met *meeting, pos int) (*semantics.Expr, *refuse.Refusal) {
 	m := &derived.Marked{Other: met.rows.Table}
 	for _, c := range met.same {
 		m.Same = append(m.Same, derived.Equal{Left: c, Right: c})
@@ -44,13 +46,13 @@ func (b *Binder) marked(r *Rows, met *meeting, pos int) (*semantics.Expr, *refus
 	return semantics.ColumnExpr(r.mark(m, met.on), policy.Bool, -1, pos), nil
 }
 
-// beside finds the pairs of rows around with a sub-query's own for which conditions hold that read both.
-func (b *Binder) beside(around, own *Rows, on []equation, both []*pg.Node, pos int) (*meeting, *refuse.Refusal) {
-	out, read, refusal := b.besideAround(around, own, on, both, pos)
+// besideRows finds the pairs of rows around with a sub-query's own for which conditions hold that read both.
+func besideRows(b *Binder, around, own *Rows, on []equation, both []*pg.Node, pos int) (*meeting, *refuse.Refusal) {
+	out, read, refusal := besideAround(b, around, own, on, both, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
-	met := &meeting{rows: out}
+	met := &meeting{rows: out, around: true}
 	if around.Table.MaxRowsPerUnit == 1 {
 		return met, nil
 	}
@@ -73,7 +75,7 @@ func (b *Binder) beside(around, own *Rows, on []equation, both []*pg.Node, pos i
 
 // besideAround are rows, each as often as it meets a row around, for which conditions hold that read both, and what
 // these read of the row around. Their table has the columns and keys of the rows around first.
-func (b *Binder) besideAround(around, own *Rows, on []equation, both []*pg.Node, pos int) (
+func besideAround(b *Binder, around, own *Rows, on []equation, both []*pg.Node, pos int) (
 	out *Rows, read []*semantics.Expr, refusal *refuse.Refusal) {
 	left := unmarked(around.Table)
 	if slices.ContainsFunc(around.exprs, func(e *semantics.Expr) bool {
@@ -86,7 +88,7 @@ func (b *Binder) besideAround(around, own *Rows, on []equation, both []*pg.Node,
 	}
 	out = own.shifted(len(left.Columns), len(left.Keys))
 	p := &derived.Paired{Left: left, Right: own.Table, On: equals(left, own.Table, on)}
-	p.Alike, both = b.alike(around, own, both, true)
+	p.Alike, both = alikeOf(b, around, own, both, true)
 	for i, e := range p.Alike {
 		at := slices.Index(around.Table.Columns, e.Left)
 		p.Alike[i].Left = left.Columns[at]
@@ -105,9 +107,9 @@ func (b *Binder) besideAround(around, own *Rows, on []equation, both []*pg.Node,
 	return out, read, nil
 }
 
-// alike takes those of some conditions that say of a column of the rows around that it equals one of others, and have
+// alikeOf takes those of some conditions that say of a column of the rows around that it equals one of others, and have
 // nothing to say of values beside: of texts alone, where numbers are compared otherwise too.
-func (b *Binder) alike(around, own *Rows, conditions []*pg.Node, texts bool) (alike []derived.Equal, rest []*pg.Node) {
+func alikeOf(b *Binder, around, own *Rows, conditions []*pg.Node, texts bool) (alike []derived.Equal, rest []*pg.Node) {
 	for _, n := range conditions {
 		if e, ok := equalOf(n, around, own); ok && !(texts && e.Left.Domain.Ordered()) {
 			alike = append(alike, e)
@@ -120,7 +122,7 @@ func (b *Binder) alike(around, own *Rows, conditions []*pg.Node, texts bool) (al
 	return alike, rest
 }
 
-// equalOf reads a column of some rows = one of the rows around them, whose cells and values are told apart alike.
+// equalOf reads a column of some rows = one of the rows around them, whose cells and values are distinguished alike.
 func equalOf(n *pg.Node, around, own *Rows) (e derived.Equal, ok bool) {
 	a := n.GetAExpr()
 	if a == nil || a.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(a.Name), []string{"="}) {
@@ -140,7 +142,7 @@ func equalOf(n *pg.Node, around, own *Rows) (e derived.Equal, ok bool) {
 		return e, false
 	}
 	e = derived.Equal{Left: around.Table.Columns[l.Cols[0]], Right: own.Table.Columns[r.Cols[0]]}
-	return e, toldApartAlike(e.Left, e.Right)
+	return e, distinguishedAlike(e.Left, e.Right)
 }
 
 // noteAlike says what columns that are equated take for equal.
@@ -151,7 +153,8 @@ func (b *noting) noteAlike(around, own *Rows, list []derived.Equal) {
 			c *policy.Column
 		}{{around.Table, e.Left}, {own.Table, e.Right}} {
 			at := slices.Index(of.t.Columns, of.c)
-			linear.NoteClampedIn(of.t, []*semantics.Expr{semantics.ColumnExpr(at, of.c.Type, of.c.Typmod, -1)}, &b.Notes)
+			read := semantics.ColumnExpr(at, of.c.Type, of.c.Typmod, -1)
+			linear.NoteClampedIn(of.t, []*semantics.Expr{read}, &b.Notes)
 		}
 		if e.Left.Domain.Other >= 0 {
 			b.Notes.Add("values of " + e.Left.Name + " outside its domain are taken for equal")
@@ -159,77 +162,88 @@ func (b *noting) noteAlike(around, own *Rows, list []derived.Equal) {
 	}
 }
 
-// toldApartAlike reports whether two columns hold what is equal just where their normalised values are: numbers and
+// distinguishedAlike reports whether two columns hold what is equal just where their normalised values are: numbers and
 // times by value, others by the numbers of the same cells.
-func toldApartAlike(a, b *policy.Column) bool {
-	c, d := a.Domain, b.Domain
-	switch {
-	case c == nil || d == nil || a.Open != nil || b.Open != nil || c.Ladder != nil || d.Ladder != nil:
+func distinguishedAlike(a, b *policy.Column) bool {
+	c, d, whole := a.Domain, b.Domain, a.Type.Integer() && b.Type.Integer()
+	if c == nil || d == nil || c.Ladder != nil || d.Ladder != nil || a.Open != nil || b.Open != nil {
 		return false
-	case c.Ordered() && d.Ordered() && a.Type.Integer() && b.Type.Integer():
-		return true
-	case a.Type != b.Type || a.Typmod != b.Typmod || c.Ordered() != d.Ordered():
+	}
+	same := a.Type == b.Type && a.Typmod == b.Typmod
+	switch {
+	case c.Ordered() != d.Ordered():
 		return false
 	case c.Ordered():
-		return !a.Type.Floating() && c.Scale == d.Scale
+		return whole || same && !a.Type.Floating() && c.Scale == d.Scale
 	}
-	return slices.Equal(c.Values, d.Values) && c.Other == d.Other
+	return same && slices.Equal(c.Values, d.Values) && c.Other == d.Other
 }
 
 // memberRow finds the rows of (key, x) IN (SELECT key, y FROM …): those of EXISTS (… WHERE key = key AND x = y), and,
 // unless it must hold, those of which that may be NULL. Nil means no key of the unit is compared.
-func (b *Binder) memberRow(r *Rows, row *pg.RowExpr, sel *pg.SelectStmt, holding bool) (*meeting, *refuse.Refusal) {
+func memberRow(b *Binder, r *Rows, row *pg.RowExpr, sel *pg.SelectStmt, holding bool) (*meeting, *refuse.Refusal) {
 	found, refusal := b.selectRows(sel, r.scope)
 	if found == nil || refusal != nil {
 		return nil, refusal
 	}
 	pos, order, units := ast.Location(row.Args[0]), found.parts[0].ordered(), false
-	if len(found.parts) != 1 || len(order) != len(row.Args) || derived.NullableUnit(r.Table) {
+	if len(order) != len(row.Args) || derived.NullableUnit(r.Table) {
 		return nil, nil
 	}
 	other := *found
 	other.names, other.keys = slices.Clone(found.names), slices.Clone(found.keys)
+	for i := range other.names {
+		other.names[i] = " output" + strconv.Itoa(i) // which nothing around has
+	}
 	var on []equation
 	var equal, perhaps []*pg.Node
 	for i, n := range row.Args {
-		at, name := order[i], " output"+strconv.Itoa(i) // which nothing around has
-		l, refusal := r.KeyNode(n)
+		at := order[i]
+		k, l, refusal := keysOf(r, found, n, at)
 		if refusal != nil {
 			return nil, refusal
 		}
-		k := -1 - at
-		if at >= 0 {
-			k = slices.IndexFunc(found.keys, func(k linear.Key) bool { return k.Name == found.names[at] })
-			other.names[at] = name
-		}
-		if l != nil && k >= 0 {
-			e, own, refusal := equated(r, &other, l, &other.keys[k], pos)
-			switch {
-			case refusal != nil:
-				return nil, refusal
-			case own:
-				units = true
-			case !holding: // it may be NULL
-				return nil, nil
-			default:
-				on = append(on, e)
-			}
+		if l == nil {
+			is := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, n,
+				columnNamed(other.names[at], pos), int32(pos))
+			equal = append(equal, is)
+			perhaps = append(perhaps, &pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: &pg.BooleanTest{Arg: is,
+				Booltesttype: pg.BoolTestType_IS_NOT_FALSE, Location: int32(pos)}}})
 			continue
 		}
-		if at < 0 {
-			return nil, keyOnly.At(ast.Location(n), found.keys[k].Name, r.Table.Dataset.Unit.Name)
+		e, own, refusal := equated(r, &other, l, k, pos)
+		switch {
+		case refusal != nil || !own && !holding: // it may be NULL
+			return nil, refusal
+		case own:
+			units = true
+		default:
+			on = append(on, e)
 		}
-		is := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, n, columnNamed(name, pos), int32(pos))
-		equal = append(equal, is)
-		perhaps = append(perhaps, &pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: &pg.BooleanTest{Arg: is,
-			Booltesttype: pg.BoolTestType_IS_NOT_FALSE, Location: int32(pos)}}})
 	}
 	if !units {
 		return nil, nil
 	}
-	met, refusal := b.beside(r, &other, on, equal, pos)
+	met, refusal := besideRows(b, r, &other, on, equal, pos)
 	if refusal == nil && !holding {
-		met.perhaps, refusal = b.beside(r, &other, on, perhaps, pos)
+		met.perhaps, refusal = besideRows(b, r, &other, on, perhaps, pos)
 	}
 	return met, refusal
+}
+
+// keysOf are the key that an output of a sub-query is, and that around it which it is compared with, or nil where one of
+// them is none.
+func keysOf(r, other *Rows, around *pg.Node, at int) (k, l *linear.Key, refusal *refuse.Refusal) {
+	l, refusal = r.KeyNode(around)
+	if at < 0 {
+		if k = &other.keys[-1-at]; l == nil && refusal == nil {
+			refusal = keyOnly.At(ast.Location(around), k.Name, r.Table.Dataset.Unit.Name)
+		}
+		return k, l, refusal
+	}
+	named := func(k linear.Key) bool { return k.Name == other.names[at] }
+	if i := slices.IndexFunc(other.keys, named); i >= 0 && l != nil {
+		return &other.keys[i], l, refusal
+	}
+	return nil, nil, refusal
 }

@@ -109,12 +109,20 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
 		return nil, nil
 	}
+	own := pg.MakeResTargetNodeWithVal(&pg.Node{Node: &pg.Node_SubLink{SubLink: s}}, -1)
+	text := ast.Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{own}})
+	if holding {
+		text += " holds"
+	}
+	if same := r.valued(text, pos); same != nil {
+		return same, nil
+	}
 	row := s.Testexpr.GetRowExpr()
 	var met *meeting
 	var refusal *refuse.Refusal
 	switch {
 	case row != nil:
-		met, refusal = b.memberRow(r, row, sel, holding)
+		met, refusal = memberRow(b, r, row, sel, holding)
 	case s.SubLinkType == pg.SubLinkType_ANY_SUBLINK:
 		met, refusal = b.member(r, s, sel)
 	default:
@@ -123,7 +131,17 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	if met == nil || refusal != nil {
 		return nil, refusal
 	}
-	found, refusal := b.marked(r, met, pos)
+	found, refusal := found(b, r, s, met, holding)
+	if refusal == nil && met.around { // what is beside these rows is beside others once they have more columns
+		r.values = append(slices.Clone(r.values), unitValue{text, found})
+	}
+	return found, refusal
+}
+
+// found is whether rows have what a sub-query looks for.
+func found(b *Binder, r *Rows, s *pg.SubLink, met *meeting, holding bool) (*semantics.Expr, *refuse.Refusal) {
+	pos := int(s.Location)
+	found, refusal := marked(b, r, met, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -135,7 +153,7 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 			" is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
 	}
 	if met.perhaps != nil {
-		perhaps, refusal := b.marked(r, met.perhaps, pos)
+		perhaps, refusal := marked(b, r, met.perhaps, pos)
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -254,7 +272,8 @@ func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt) (*meeting, *
 		sel = sel.Larg
 	}
 	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
-		if _, refusal := r.Column(ast.Strings(s.Testexpr.GetColumnRef().Fields), pos); refusal == nil && (other == nil || len(other.keys) == 0) {
+		_, refusal := r.Column(ast.Strings(s.Testexpr.GetColumnRef().Fields), pos)
+		if refusal == nil && (other == nil || len(other.keys) == 0) {
 			return nil, nil // a column with a domain as well, of which a list is known
 		}
 		return nil, crossUnit.At(pos, r.Table.Name, "the sub-query's table", r.Table.Dataset.Unit.Name)
@@ -340,7 +359,7 @@ func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, pos int) (*meeting, *refu
 		}
 	}
 	if len(both) > 0 {
-		return b.beside(r, &other, on, both, pos)
+		return besideRows(b, r, &other, on, both, pos)
 	}
 	return &meeting{rows: &other, on: on}, nil
 }

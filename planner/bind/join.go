@@ -141,14 +141,13 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
 	}
 	out := combined(left, right, t, j.outer)
-	for i, e := range right.exprs {
-		if at := len(left.names) + i; j.outer && e.Form != semantics.FormColumn {
-			if out.exprs[at], refusal = b.whereThere(out.exprs[at], len(t.Columns)-1); refusal != nil {
-				return nil, refusal
-			}
-		}
+	if j.outer {
+		refusal = wherePartners(b, out.exprs[len(left.exprs):], len(t.Columns)-1)
 	}
-	if refusal := b.merge(out, j, len(left.names), len(left.keys)); refusal != nil {
+	if refusal == nil {
+		refusal = b.merge(out, j, len(left.names), len(left.keys))
+	}
+	if refusal != nil {
 		return nil, refusal
 	}
 	for _, e := range on {
@@ -161,20 +160,32 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	return out.restricted(b, rest, j)
 }
 
-// whereThere is an expression over the inner side of an outer join, which is NULL in rows without a partner, where a
-// column is false and those that it reads are NULL:
+// wherePartners makes expressions over the inner side of an outer join NULL in rows without a partner, where a column is
+// false and those that they read are NULL:
 //
-//	SELECT coalesce(f.lab, 0), count(*) FROM people p LEFT JOIN (SELECT DISTINCT person_id, 1 AS lab FROM visits WHERE kind = 'lab') f USING (person_id) GROUP BY 1
-func (b *Binder) whereThere(e *semantics.Expr, present int) (*semantics.Expr, *refuse.Refusal) {
-	if !e.Answered && !e.Awaited && e.Parameter == 0 {
-		v, refusal := e.Value(make([]policy.Value, present))
-		if refusal == nil && v == nil {
-			return e, nil
+//	SELECT coalesce(f.lab, 0), count(*) FROM people p LEFT JOIN (SELECT DISTINCT person_id, 1 AS lab
+//		FROM visits WHERE kind = 'lab') f USING (person_id) GROUP BY 1
+func wherePartners(b *Binder, list []*semantics.Expr, present int) (refusal *refuse.Refusal) {
+	for i, e := range list {
+		if e.Form == semantics.FormColumn || nullOfNulls(e, present) {
+			continue
+		}
+		there := semantics.ColumnExpr(present, policy.Bool, -1, e.Pos)
+		s, err := b.Env.Case([]scalar.When{{If: there.Expr, Then: e.Expr}}, nil)
+		if list[i], refusal = semantics.Made(semantics.FormOther, "case0", s, err, e.Pos, there, e); refusal != nil {
+			return refusal
 		}
 	}
-	there := semantics.ColumnExpr(present, policy.Bool, -1, e.Pos)
-	s, err := b.Env.Case([]scalar.When{{If: there.Expr, Then: e.Expr}}, nil)
-	return semantics.Made(semantics.FormOther, "case0", s, err, e.Pos, there, e)
+	return nil
+}
+
+// nullOfNulls tells an expression that is NULL where all of so many columns are, whatever is answered first.
+func nullOfNulls(e *semantics.Expr, columns int) bool {
+	if e.Answered || e.Awaited || e.Parameter > 0 {
+		return false
+	}
+	v, refusal := e.Value(make([]policy.Value, columns))
+	return refusal == nil && v == nil
 }
 
 // unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes
@@ -299,11 +310,11 @@ func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 // that read both. It returns the right rows and what is equated of them then.
 func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, on []equation, quals []*pg.Node,
 	onLeft, onRight []*semantics.Expr) (*Rows, []equation, *refuse.Refusal) {
-	onLeft, onRight, both, refusal := b.ofSides(left, right, quals, onLeft, append(slices.Clone(right.where), onRight...))
+	onLeft, onRight, both, refusal := b.ofSides(left, right, quals, onLeft, slices.Concat(right.where, onRight))
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	alike, others := b.alike(left, right, both, false)
+	alike, others := alikeOf(b, left, right, both, false)
 	switch {
 	case len(others) == 0:
 		p.Alike = alike
@@ -312,7 +323,7 @@ func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, on []equa
 	default:
 		own, keys := *right, len(right.Table.Keys)
 		own.where = onRight
-		if right, _, refusal = b.besideAround(left, &own, on, both, right.pos); refusal != nil {
+		if right, _, refusal = besideAround(b, left, &own, on, both, right.pos); refusal != nil {
 			return nil, nil, refusal
 		}
 		onRight, on = right.where, slices.Clone(on)
@@ -475,7 +486,8 @@ func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
 		if outer && p.present == always {
 			p.present = p.on(len(t.Columns) - 1)
 		}
-		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m, p.order, p.present})
+		p.from, p.to, p.fromKey, p.toKey = p.from+n, p.to+n, p.fromKey+m, p.toKey+m
+		out.parts = append(out.parts, p)
 	}
 	out.equal = slices.Concat(left.equal, right.equal)
 	return out

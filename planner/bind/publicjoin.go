@@ -33,8 +33,10 @@ func (b *Binder) publicTable(n *pg.Node, scope *Scope) (t *policy.Table, alias *
 }
 
 func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
-	if items, on := innerItems(n); len(items) > 1 && !j.outer && !j.preserved && !j.natural && len(j.using) == 0 {
-		return b.lookUpEach(from, items, on, scope, j)
+	if n.GetJoinExpr() != nil {
+		if out, refusal := lookUpEach(b, from, n, scope, j); out != nil || refusal != nil {
+			return out, refusal
+		}
 	}
 	t, alias := b.publicTable(n, scope)
 	listed, answered := t == nil, false
@@ -108,12 +110,18 @@ func innerItems(n *pg.Node) (items, on []*pg.Node) {
 // ties to what is there:
 //
 //	SELECT r.name, count(*) FROM regions r JOIN zones z ON z.id = r.zone JOIN people p ON p.region = r.code GROUP BY 1
-func (b *Binder) lookUpEach(from *Rows, items, on []*pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
+//
+// It returns nil, nil where they are joined otherwise.
+func lookUpEach(b *Binder, from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
+	items, on := innerItems(n)
+	if len(items) == 1 || j.outer || j.preserved || j.natural || len(j.using) > 0 {
+		return nil, nil
+	}
 	how := joining{quals: slices.Concat(j.quals, on), also: j.also, fromWhere: true, pos: j.pos}
 	out, left := from, slices.Clone(items)
 	parts := make([][]relation, len(items)) // in the order of FROM
 	for len(left) > 0 {
-		at := max(slices.IndexFunc(left, func(n *pg.Node) bool { return b.tied(out, n, how.quals, scope) }), 0)
+		at := max(slices.IndexFunc(left, func(n *pg.Node) bool { return tied(b, out, n, how.quals, scope) }), 0)
 		next, refusal := b.lookUp(out, left[at], scope, how)
 		if refusal == nil {
 			next, refusal = next.rowByRow("joined with a public table after it")
@@ -133,7 +141,7 @@ func (b *Binder) lookUpEach(from *Rows, items, on []*pg.Node, scope *Scope, j jo
 }
 
 // tied reports whether an equation ties a public table to rows.
-func (b *Binder) tied(r *Rows, n *pg.Node, quals []*pg.Node, scope *Scope) bool {
+func tied(b *Binder, r *Rows, n *pg.Node, quals []*pg.Node, scope *Scope) bool {
 	t, alias := b.publicTable(n, scope)
 	if t == nil {
 		return false
@@ -141,7 +149,8 @@ func (b *Binder) tied(r *Rows, n *pg.Node, quals []*pg.Node, scope *Scope) bool 
 	public, refusal := tableRows(t, ast.Location(n)).aliased(alias)
 	return refusal == nil && slices.ContainsFunc(quals, func(q *pg.Node) bool {
 		e := q.GetAExpr()
-		return e != nil && (public.readsAll(e.Lexpr) && r.readsAll(e.Rexpr) || public.readsAll(e.Rexpr) && r.readsAll(e.Lexpr))
+		l, k := e.GetLexpr(), e.GetRexpr()
+		return public.readsAll(l) && r.readsAll(k) || public.readsAll(k) && r.readsAll(l)
 	})
 }
 

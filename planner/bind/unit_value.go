@@ -37,12 +37,8 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		return nil, nil
 	}
 	text := ast.Deparsed(sel)
-	for _, have := range r.values {
-		if have.text == text {
-			same := *have.value
-			same.Pos = pos
-			return &same, nil
-		}
+	if same := r.valued(text, pos); same != nil {
+		return same, nil
 	}
 	from, refusal := b.ownRows(sel, r.scope)
 	if from == nil || refusal != nil {
@@ -96,9 +92,19 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		return nil, refusal
 	}
 	r.values = append(slices.Clone(r.values), unitValue{text, value})
-	same := *value
-	same.Pos = pos
-	return &same, nil
+	return r.valued(text, pos), nil
+}
+
+// valued is what a sub-query came to, where it is among the rows' columns already, and else nil.
+func (r *Rows) valued(text string, pos int) *semantics.Expr {
+	for _, have := range r.values {
+		if have.text == text {
+			same := *have.value
+			same.Pos = pos
+			return &same
+		}
+	}
+	return nil
 }
 
 // link is a key, or a column, of a sub-query's rows that equals one of the rows around it.

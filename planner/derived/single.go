@@ -36,8 +36,8 @@ import (
 // the leaf's own snapshot, or else the SQL itself, which takes one row of those of a unit that share it
 // (rewrite/source.go): what is declared is relied upon by nobody. Marked, Computed, Tabulated and Windowed: their rows
 // are their input's, or some of them. PerUnit: one row a unit and combination of what it is grouped by, if all of that
-// is given, keys and columns: of a column a group has one value, and no other group has it. Paired: the keys of one side fix its row, and with it the values that the other side must
-// have in the keys that are equated, and if these fix the other side's row too the pair is fixed. In an outer join a
+// is given, keys and columns: of a column a group has one value, and no other group has it. Paired: the keys of one
+// side fix its row, and with it the values that the other side must have in the keys that are equated, and if these fix the other side's row too the pair is fixed. In an outer join a
 // left row is there without a partner only where it has none, and a right side's key that is not NULL is of a pair.
 //
 // Theorem. The sensitivities that are computed from MaxRowsPerUnit hold for joins, inner and left, and for joins of
@@ -171,7 +171,8 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 		missing := func(of []*policy.Column) func(*policy.Column) bool {
 			return func(c *policy.Column) bool { return !slices.Contains(of, c) }
 		}
-		return nil, !slices.ContainsFunc(t.Columns[:len(d.Keys)], missing(keys)) && !slices.ContainsFunc(d.JoinKeys, missing(of))
+		return nil, !slices.ContainsFunc(t.Columns[:len(d.Keys)], missing(keys)) &&
+			!slices.ContainsFunc(d.JoinKeys, missing(of))
 	case *Paired:
 		return d.single(t, keys, base)
 	}
