@@ -441,10 +441,12 @@ var windowStatements = []string{
 		WINDOW w AS (PARTITION BY who ORDER BY minutes RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)) t GROUP BY 1, 2`,
 	`SELECT n, m, count(*) FROM (SELECT count(*) OVER (PARTITION BY who ORDER BY day
 		RANGE interval '7 days' PRECEDING) AS n, max(room) OVER (PARTITION BY who ORDER BY day
-		RANGE BETWEEN interval '36 hours' FOLLOWING AND interval '20 days' FOLLOWING) AS m FROM visits) t GROUP BY 1, 2`,
+		RANGE BETWEEN interval '36 hours' FOLLOWING AND interval '20 days' FOLLOWING) AS m FROM visits) t
+		GROUP BY 1, 2`,
 	`SELECT n, m, count(*) FROM (SELECT count(minutes) OVER (PARTITION BY who ORDER BY day DESC
 		RANGE BETWEEN interval '9000 days' PRECEDING AND interval '12 hours' PRECEDING) AS n,
-		min(room) OVER (PARTITION BY who ORDER BY minutes DESC NULLS LAST RANGE BETWEEN 1 FOLLOWING AND 9000000000 FOLLOWING) AS m
+		min(room) OVER (PARTITION BY who ORDER BY minutes DESC NULLS LAST
+			RANGE BETWEEN 1 FOLLOWING AND 9000000000 FOLLOWING) AS m
 		FROM visits) t GROUP BY 1, 2`,
 	`SELECT r, ward, count(*) FROM (SELECT row_number() OVER (PARTITION BY who ORDER BY ward DESC, visit) AS r, ward
 		FROM visits) t GROUP BY 1, 2`,

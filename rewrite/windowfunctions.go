@@ -161,11 +161,11 @@ func (w *writer) overOf(f derived.WindowColumn, numbered bool) string {
 	if len(order) > 0 {
 		sql += " ORDER BY " + strings.Join(order, ", ")
 	}
-	return " OVER (" + sql + w.windowFrame(f) + ")"
+	return " OVER (" + sql + windowFrame(w, f) + ")"
 }
 
 // windowFrame writes which rows a function sees; functions that see the partition have none.
-func (w *writer) windowFrame(f derived.WindowColumn) string {
+func windowFrame(w *writer, f derived.WindowColumn) string {
 	if f.Kind != derived.WindowAggregate && f.Kind != derived.WindowFirst && f.Kind != derived.WindowLast {
 		return ""
 	}

@@ -382,10 +382,12 @@ func (d *Drawer) windowed(f from, depth int) (string, []column) {
 	of, n := d.among(by), d.alias()
 	order := " ORDER BY " + d.among(by).name
 	c := column{name: n, typ: "bigint", values: []string{"1", "2", "3"}}
-	calls := []string{"count(*) OVER (" + partition + ")", "rank() OVER (" + partition + order + ")", "dense_rank() OVER (" + partition + order + ")", ""}
+	calls := []string{"count(*) OVER (" + partition + ")", "rank() OVER (" + partition + order + ")",
+		"dense_rank() OVER (" + partition + order + ")", ""}
 	if list := numbers(f.columns); len(list) > 0 {
 		calls = append(calls, "count(*) OVER ("+partition+" ORDER BY "+d.among(list).name+d.one("", " DESC")+
-			d.one(" RANGE 1 PRECEDING)", " RANGE BETWEEN 1 FOLLOWING AND 3 FOLLOWING)", " RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)"))
+			d.one(" RANGE 1 PRECEDING)", " RANGE BETWEEN 1 FOLLOWING AND 3 FOLLOWING)",
+				" RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)"))
 	}
 	call := d.one(calls...)
 	if call == "" {

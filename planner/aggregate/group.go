@@ -75,7 +75,8 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		return nil, refusal
 	}
 	q := &linear.Question{Table: from.Table, Preserved: from.Preserved(), OffGrid: b.Context.Settings.OffGrid}
-	g := &Grouping{b: b, Sel: sel, Rows: from.AskedBy(q), Question: q, keyAt: map[string]int{}, given: map[*pg.Node]*Found{}}
+	g := &Grouping{b: b, Sel: sel, Rows: from.AskedBy(q), Question: q, keyAt: map[string]int{},
+		given: map[*pg.Node]*Found{}}
 	t := g.Below("WHERE")
 	g.Question.Where = from.Where()
 	if sel.WhereClause != nil && ast.HasAggregate(sel.WhereClause) {
@@ -124,8 +125,8 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 	return g, nil
 }
 
-// Having are the conditions on groups: HAVING, and that they are present.
-func (g *Grouping) Having() *pg.Node {
+// Having are the conditions on groups: HAVING, and that they are occupied.
+func Having(g *Grouping) *pg.Node {
 	return bind.AllOf(append(ast.Conjuncts(g.Sel.HavingClause), g.occupied...))
 }
 

@@ -249,36 +249,35 @@ func (g *unitRows) ungrouped(fields []string, pos int) (*semantics.Expr, *refuse
 	return nil, g.source.Ungrouped(fields, pos)
 }
 
-// hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.
-func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
-	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
-		return g.aggregate(f)
-	}
-	switch n.GetNode().(type) {
-	case *pg.Node_AConst, *pg.Node_ParamRef, nil:
-		return nil, nil
-	}
-	if !ast.HasAggregate(n) && !ast.HasWindow(n) {
-		t := g.b.OverRows(g.source, "SELECT")
-		if e, refusal := g.b.Explore(t, n); refusal == nil {
-			e = t.Settler.Settled(e)
-			for i, have := range g.exprs {
-				if have.Canon == e.Canon {
-					return have.Moved(i), nil
+// translator translates over the units: group keys and aggregates are the derived columns, keys first.
+func (g *unitRows) translator(place string) *semantics.Translator {
+	t := &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Place: place}
+	t.Constants = func(n *pg.Node, each bool) []*semantics.Expr { return constants(g.b, n, each, g.source) }
+	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
+			return g.aggregate(f)
+		}
+		switch n.GetNode().(type) {
+		case *pg.Node_AConst, *pg.Node_ParamRef, nil:
+			return nil, nil
+		}
+		if !ast.HasAggregate(n) && !ast.HasWindow(n) {
+			below := g.b.OverRows(g.source, "SELECT")
+			if e, refusal := g.b.Explore(below, n); refusal == nil {
+				e = below.Settler.Settled(e)
+				for i, have := range g.exprs {
+					if have.Canon == e.Canon {
+						return have.Moved(i), nil
+					}
 				}
 			}
 		}
+		if s := n.GetSubLink(); s != nil {
+			return g.b.answeredFirst(s, t, g.source)
+		}
+		return nil, nil
 	}
-	if s := n.GetSubLink(); s != nil {
-		return g.b.answeredFirst(s, g.translator("HAVING"), g.source)
-	}
-	return nil, nil
-}
-
-// translator translates over the units.
-func (g *unitRows) translator(place string) *semantics.Translator {
-	constants := func(n *pg.Node, each bool) []*semantics.Expr { return constants(g.b, n, each, g.source) }
-	return &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: place, Constants: constants}
+	return t
 }
 
 // column is the derived column of an aggregate.

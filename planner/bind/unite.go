@@ -27,9 +27,13 @@ import (
 // setRows are the private rows of a set operation. It returns nil if none of its branches passes such rows on, or if
 // each branch is grouped by what it shows. Each branch is bound once: branches are nested.
 func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
-	branches, refusal := branchesOf(b, sel, sel, scope)
-	if refusal != nil {
-		return nil, refusal
+	var branches []*Rows // nil of one without private rows
+	for _, part := range branchesOf(sel, sel) {
+		r, refusal := b.selectRows(part, scope)
+		if refusal != nil {
+			return nil, refusal
+		}
+		branches = append(branches, r)
 	}
 	if !slices.Contains(branches, nil) && !ast.IsLimited(sel) && len(sel.LockingClause) == 0 {
 		combine := b.unitsBoth
@@ -48,19 +52,12 @@ func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refus
 	return nil, nil
 }
 
-// branchesOf are what the branches of a set operation pass on, nil of one without private rows. Those of a UNION ALL
-// that is a branch of another are branches of that.
-func branchesOf(b *Binder, whole, part *pg.SelectStmt, scope *Scope) ([]*Rows, *refuse.Refusal) {
+// branchesOf are the branches of a set operation. Those of a UNION ALL that is a branch of another are branches of that.
+func branchesOf(whole, part *pg.SelectStmt) []*pg.SelectStmt {
 	if part != whole && (whole.Op != pg.SetOperation_SETOP_UNION || !whole.All || UnionAll(part) == nil) {
-		r, refusal := b.selectRows(part, scope)
-		return []*Rows{r}, refusal
+		return []*pg.SelectStmt{part}
 	}
-	left, refusal := branchesOf(b, whole, part.Larg, scope)
-	if refusal != nil {
-		return nil, refusal
-	}
-	right, refusal := branchesOf(b, whole, part.Rarg, scope)
-	return append(left, right...), refusal
+	return append(branchesOf(whole, part.Larg), branchesOf(whole, part.Rarg)...)
 }
 
 // unionRows are the rows of a UNION whose branches are private rows all.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -54,12 +55,12 @@ func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr,
 	for { // until the rows have all columns that are read
 		b.Env.Work.Step(r.Table.Places * perPlace)
 		v := &windows{b: b, source: r, sel: sel, w: &derived.Windowed{From: r.Table}, values: map[*pg.FuncCall]*semantics.Expr{}}
-		for _, n := range nodes {
-			if refusal := v.within(n); refusal != nil {
+		var refusal *refuse.Refusal
+		for _, f := range windowsIn(nodes) {
+			if v.values[f], refusal = v.call(f); refusal != nil {
 				return nil, refusal
 			}
 		}
-		var refusal *refuse.Refusal
 		if v.w.Where, refusal = b.Lowered(r.Table, where); refusal != nil {
 			return nil, refusal
 		}
@@ -76,24 +77,17 @@ func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr,
 	}
 }
 
-// within binds the window functions in an expression.
-func (v *windows) within(n *pg.Node) (refusal *refuse.Refusal) {
-	ast.Holds(n, func(n *pg.Node) bool {
-		f := n.GetFuncCall()
-		if f == nil || f.Over == nil || refusal != nil {
-			return false
-		}
-		for _, inner := range ast.Children(n) {
-			if refusal == nil && ast.HasWindow(inner) {
-				refusal = semantics.WindowIn.At(ast.Location(inner), "a window function")
+// windowsIn are the calls of window functions in expressions.
+func windowsIn(nodes []*pg.Node) (list []*pg.FuncCall) {
+	for _, n := range nodes {
+		ast.Holds(n, func(n *pg.Node) bool {
+			if f := n.GetFuncCall(); f != nil && f.Over != nil {
+				list = append(list, f)
 			}
-		}
-		if refusal == nil {
-			v.values[f], refusal = v.call(f)
-		}
-		return false
-	})
-	return refusal
+			return false
+		})
+	}
+	return list
 }
 
 // called gives a translator the values of window functions.
@@ -116,6 +110,9 @@ func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
+	}
+	if i := slices.IndexFunc(ast.Children(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}), ast.HasWindow); i >= 0 {
+		return nil, semantics.WindowIn.At(pos, "a window function")
 	}
 	c := derived.WindowColumn{}
 	if refusal := v.over(f, &c); refusal != nil {
@@ -333,7 +330,8 @@ func acrossUnits(over *pg.WindowDef, pos int) *refuse.Refusal {
 	out := WindowOnRows.At(pos)
 	if len(over.OrderClause) == 1 {
 		by := ast.DeparsedExpr(over.OrderClause[0].GetSortBy().GetNode())
-		out.Hint = "Quantiles need no rank: percentile_disc(0.5) WITHIN GROUP (ORDER BY " + by + "), with GROUP BY in place of PARTITION BY. " + out.Hint
+		out.Hint = "Quantiles need no rank: percentile_disc(0.5) WITHIN GROUP (ORDER BY " + by +
+			"), with GROUP BY in place of PARTITION BY. " + out.Hint
 	}
 	return out
 }
@@ -455,17 +453,12 @@ func (v *windows) frame(over *pg.WindowDef, c *derived.WindowColumn) *refuse.Ref
 	if !rows && reaches && len(over.OrderClause) != 1 {
 		return windowRange.At(int(over.Location))
 	}
-	bound := func(n *pg.Node, sign int64, inward bool) (by int64, refusal *refuse.Refusal) {
-		if rows {
-			by, refusal = v.whole(n)
-			by = min(by, math.MaxInt32)
-		} else {
-			by, refusal = v.distance(n, c.Order, inward)
-		}
-		if refusal == nil && by < 0 {
+	bound := func(n *pg.Node, sign int64, inward bool) (int64, *refuse.Refusal) {
+		far, refusal := v.distance(n, rows, c.Order, inward)
+		if refusal == nil && far < 0 {
 			refusal = windowConstant.At(ast.Location(n))
 		}
-		return sign * by, refusal
+		return sign * far, refusal
 	}
 	c.Frame = derived.WindowFrame{Rows: rows, Start: derived.FrameFirst}
 	var refusal *refuse.Refusal
@@ -494,20 +487,17 @@ func (v *windows) frame(over *pg.WindowDef, c *derived.WindowColumn) *refuse.Ref
 	return refusal
 }
 
-// distance reads how far from a row a frame of RANGE begins or ends, in units of the column that orders it: a number,
-// and of days and moments an interval. An end inward is rounded up, since dates are whole days, others down. It is at
-// most one more than from end to end of the domain, so that no engine counts beyond its integers. A day of a clock that
-// changes may have 23 hours.
-func (v *windows) distance(n *pg.Node, order []derived.WindowOrder, inward bool) (int64, *refuse.Refusal) {
-	pos := ast.Location(n)
-	if len(order) == 0 || order[0].Column.Domain == nil || order[0].Column.Type == policy.NumericType {
-		return 0, windowRange.At(pos)
+// distance reads how far from a row a frame begins or ends: in rows, or of RANGE in units of the column that orders it,
+// a number, and of days and moments an interval. An end inward is rounded up, since dates are whole days, others down.
+// It is at most one more than from end to end of the domain, so that no engine counts beyond its integers.
+func (v *windows) distance(n *pg.Node, rows bool, order []derived.WindowOrder, inward bool) (int64, *refuse.Refusal) {
+	if rows {
+		far, refusal := v.whole(n)
+		return min(far, math.MaxInt32), refusal
 	}
-	by := order[0].Column
-	least, counted := policy.UnitsOf(by.Domain.Min)
-	most, _ := policy.UnitsOf(by.Domain.Max)
-	if !counted || least < -1<<61 || most > 1<<61 {
-		return 0, windowRange.At(pos)
+	by, width := spanned(order)
+	if by == nil {
+		return 0, windowRange.At(ast.Location(n))
 	}
 	typ, unit := policy.IntervalT, big.NewInt(1)
 	switch {
@@ -517,23 +507,40 @@ func (v *windows) distance(n *pg.Node, order []derived.WindowOrder, inward bool)
 		unit = semantics.StepsOf(policy.Date(1)).Num()
 	}
 	value, refusal := v.constant(n, typ)
+	if i, ok := value.(policy.Interval); ok && !isFixed(i, by, v.b.Env.Zone) {
+		refusal = windowRange.At(ast.Location(n))
+	}
 	if refusal != nil {
 		return 0, refusal
 	}
-	if i, ok := value.(policy.Interval); ok && (i.Months != 0 || i.Days != 0 && by.Type == policy.TimestampTZ && !semantics.IsFixed(v.b.Env.Zone)) {
-		return 0, windowRange.At(pos)
+	far := new(big.Int).Set(semantics.StepsOf(value).Num())
+	if inward && far.Sign() > 0 {
+		far.Add(far, unit).Sub(far, big.NewInt(1))
 	}
-	reach := new(big.Int).Set(semantics.StepsOf(value).Num())
-	if reach.Sign() < 0 {
-		return -1, nil
+	if beyond := big.NewInt(width + 1); far.Div(far, unit).Cmp(beyond) > 0 {
+		far = beyond
 	}
-	if inward {
-		reach.Add(reach, unit).Sub(reach, big.NewInt(1))
+	return max(far.Int64(), -1), nil
+}
+
+// isFixed reports whether an interval is of one length wherever it begins: months are not, nor days by a clock that
+// changes, of which some have 23 hours.
+func isFixed(i policy.Interval, by *policy.Column, zone *time.Location) bool {
+	return i.Months == 0 && (i.Days == 0 || by.Type != policy.TimestampTZ || semantics.IsFixed(zone))
+}
+
+// spanned is the column that orders a window, and how far its domain is from end to end, or nil if that is no integer.
+func spanned(order []derived.WindowOrder) (by *policy.Column, width int64) {
+	if len(order) == 0 || order[0].Column.Domain == nil {
+		return nil, 0
 	}
-	if beyond := big.NewInt(most - least + 1); reach.Div(reach, unit).Cmp(beyond) > 0 {
-		reach = beyond
+	d := order[0].Column.Domain
+	least, counted := policy.UnitsOf(d.Min)
+	most, also := policy.UnitsOf(d.Max)
+	if !counted || !also || least < -1<<61 || most > 1<<61 {
+		return nil, 0
 	}
-	return reach.Int64(), nil
+	return order[0].Column, most - least
 }
 
 // windowCalls are the outputs of a SELECT that call window functions.

@@ -94,7 +94,8 @@ const (
 
 // WidthOf returns the index of the half-width of a counter, adding it at first use: see CountColumn.Known.
 func (q *Question) WidthOf(n int, use WidthUse) int {
-	canon := [...]string{"half-width of ", "half-width, of groups, of ", "twice the half-width of "}[use] + q.Counters[n].Canon
+	canon := [...]string{"half-width of ", "half-width, of groups, of ", "twice the half-width of "}[use]
+	canon += q.Counters[n].Canon
 	for i, have := range q.Counters {
 		if have.Width != nil && *have.Width == n && have.Use == use {
 			return i

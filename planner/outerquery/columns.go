@@ -546,7 +546,7 @@ func outColumn(name string, e *semantics.Expr, noisy bool) plans.OutColumn {
 // ofLeaf tells the columns of an aggregation over private rows.
 func (w *walk) ofLeaf(g *aggregate.Grouping, sel *pg.SelectStmt) relation {
 	w.leaf = g
-	having := ast.HasAggregate(g.Sel.HavingClause) || w.isNoisyNode(g.Having())
+	having := ast.HasAggregate(g.Sel.HavingClause) || w.isNoisyNode(aggregate.Having(g))
 	out := relation{known: true, noisyRows: having || isCut(g.Sel)}
 	t := w.translator(having)
 	for _, target := range g.Targets {

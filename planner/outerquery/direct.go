@@ -47,7 +47,7 @@ func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []pl
 	}
 	having := sel.HavingClause
 	if g != nil {
-		having = g.Having()
+		having = aggregate.Having(g)
 	}
 	return b.project(sel, out, t, targets, nil, having, "HAVING")
 }

@@ -91,7 +91,8 @@ func isCall(n *pg.Node, name string) bool {
 
 // groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
 func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups {
-	e := &emptyGroups{sel: sel, leaf: g.Leaf, error: -1, distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0, fanned: g.Fanned != nil}
+	e := &emptyGroups{sel: sel, leaf: g.Leaf, error: -1, fanned: g.Fanned != nil,
+		distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
 	if g.Fanned != nil && g.Fanned.Ranking() != nil { // the names of the first few are shown
 		return e
 	}
@@ -113,9 +114,14 @@ func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups 
 		some, less := w.atLeaf(g, n, asItIs), w.atLeaf(g, n, belowNone)
 		e.asked = e.asked || some != nil && less != nil && isTrue(some) && !isTrue(less)
 	}
-	if e.rows = math.MaxInt64; w.groups.plan == nil {
-		return e
+	if e.rows = math.MaxInt64; w.groups.plan != nil {
+		w.planned(g, e)
 	}
+	return e
+}
+
+// planned adds how many rows groups have in the plan, and the error of their counts.
+func (w *walk) planned(g *aggregate.Grouping, e *emptyGroups) {
 	leaf := w.groups.plan.Leaves[g.Leaf]
 	e.rows = int64(leaf.Rows)
 	for i, c := range g.Question.Counters {
@@ -123,11 +129,10 @@ func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups 
 			e.error = w.groups.columnError(&leaf.Counts[i])
 		}
 	}
-	if w.b.Occupied[sel] && e.error > 0 {
+	if w.b.Occupied[e.sel] && e.error > 0 {
 		w.groups.notes.Add("groups of " + e.keys + " with a count of at most " + e.most() + " take no part: " +
 			e.having(">= 0") + " keeps them")
 	}
-	return e
 }
 
 // most is what a count is by noise alone, nearly always.

@@ -47,7 +47,7 @@ func (w *walk) groupsOfLeaf(g *aggregate.Grouping, sel *pg.SelectStmt, out *rela
 		}
 		return w.atLeaf(g, n, asItIs)
 	}
-	if e = e.left(at, ast.Conjuncts(g.Having())); e != nil {
+	if e = e.left(at, ast.Conjuncts(aggregate.Having(g))); e != nil {
 		out.from = []*emptyGroups{e}
 	}
 	if w.choosesBlindly(g, *out) {

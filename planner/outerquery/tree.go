@@ -66,10 +66,7 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 		}
 		if in.g, refusal = t.b.Group(sel, from); refusal == nil {
 			t.b.Groups[written] = in.g
-			if t.branch && !in.g.Above && in.g.Fanned == nil && sel.HavingClause == nil {
-				in.g.Present(linear.OfValues)
-			}
-			refusal = in.grouped(out)
+			refusal = in.grouped(out, t.branch)
 		}
 	default:
 		in.aggregates = bind.IsGrouped(sel) && !bind.IsDistinct(sel)
@@ -184,8 +181,11 @@ func distinct(sel *pg.SelectStmt) *pg.SelectStmt {
 }
 
 // grouped rebuilds an aggregation over private rows as a SELECT over the rows of its leaf: HAVING becomes WHERE.
-func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
+func (t *tree) grouped(out *pg.SelectStmt, branch bool) (refusal *refuse.Refusal) {
 	sel := t.g.Sel
+	if branch && !t.g.Above && t.g.Fanned == nil && sel.HavingClause == nil {
+		t.g.Present(linear.OfValues)
+	}
 	name := plans.LeafName(t.g.Leaf)
 	out.FromClause = []*pg.Node{pg.MakeSimpleRangeVarNode(name, -1)}
 	for _, tg := range t.g.Targets {
@@ -195,7 +195,7 @@ func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
 		}
 		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(tg.Label, n, -1))
 	}
-	if out.WhereClause, refusal = t.node(t.g.Having()); refusal != nil {
+	if out.WhereClause, refusal = t.node(aggregate.Having(t.g)); refusal != nil {
 		return refusal
 	}
 	if t.g.Above {

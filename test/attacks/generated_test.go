@@ -94,7 +94,8 @@ func TestT11ChargesArePublic(t *testing.T) {
 	kit.Beside(t)
 	planned, asked, differences := kit.Length(1000, 10_000, 100_000), kit.Length(60, 400, 2000), 0
 	g := generator{rand.New(rand.NewPCG(36, 11))}
-	with, without := kit.Lab{Engine: "postgres", Change: append([]string{"defaults: {", "defaults: {freshness: 1h, "}, kit.OneByOne...)}.Pair(t)
+	fresh := []string{"defaults: {", "defaults: {freshness: 1h, "}
+	with, without := kit.Lab{Engine: "postgres", Change: append(fresh, kit.OneByOne...)}.Pair(t)
 	p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 	refused := 0
 	for range asked {

@@ -91,7 +91,8 @@ func TestT1ErrorOracle(t *testing.T) {
 	kit.Beside(t)
 	forms, refused, answered, errors := 0, 0, 0, 0
 	for _, engine := range []string{"duckdb", "postgres", "snapshot"} {
-		with, without := kit.Lab{Engine: engine, Budgets: kit.Budgets{User: "1000", Cap: "1000"}, Change: kit.OneByOne}.Pair(t)
+		budgets := kit.Budgets{User: "1000", Cap: "1000"}
+		with, without := kit.Lab{Engine: engine, Budgets: budgets, Change: kit.OneByOne}.Pair(t)
 		p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 		found, no, yes := errorOracle(p, errorForms)
 		found.None(t)

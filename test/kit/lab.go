@@ -182,7 +182,8 @@ func (s Side) Heard(t *testing.T) []string {
 // Undeclared takes the declared releases out of the policy: they are drawn once for all users, and would be one answer.
 var Undeclared = []string{"        releases:\n          - {kind: range, columns: [age], epsilon: 0.5, insist: true}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n", ""}
 
-// OneByOne gives PostgreSQL one connection for paid queries: on several the scans of a statement are heard in any order.
+// OneByOne gives PostgreSQL one connection for paid queries: on several the scans of a statement are heard in any
+// order.
 var OneByOne = []string{"sslmode=disable", "sslmode=disable&pool_max_conns=2"}
 
 // SameHeard is procedure P1's look at the databases, which answer OneByOne: both saw the same statements, with the same

@@ -24,7 +24,8 @@ func (g *grammar) first(p place) string {
 		m, is := g.pick(in.columns, textKind)
 		if ok && is {
 			having := g.one(" HAVING count(*) > 0", " HAVING count(*) > 20", "")
-			return c.name + g.one(" IN ", " IN ", " NOT IN ", " = ANY ") + "(SELECT " + m.name + from + " GROUP BY " + g.one("1", m.name) + having + ")"
+			by := " GROUP BY " + g.one("1", m.name) + having
+			return c.name + g.one(" IN ", " IN ", " NOT IN ", " = ANY ") + "(SELECT " + m.name + from + by + ")"
 		}
 	}
 	c, ok := g.pick(p.columns, wholeKind, moneyKind, wholeKind)

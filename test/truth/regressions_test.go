@@ -145,10 +145,14 @@ var regressions = []struct {
 	{"shop", `SELECT sum(DISTINCT d), avg(DISTINCT n) FROM (SELECT customer_id, count(*) AS n, count(DISTINCT channel) AS d FROM orders GROUP BY customer_id) q`, "vv", ""},
 	{"shop", `SELECT corr(DISTINCT quantity, line_no) FROM lineitem`, "v", "corr(DISTINCT …) over private rows is not answered"},
 	// Groups of the domain in which nobody is are no groups for what is above them.
-	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward) q`, "vvv", ""},
-	{"hospital", `SELECT count(*), sum(n), min(n) FROM (SELECT admitted, count(*) AS n FROM stay GROUP BY admitted) q`, "vvv", ""},
-	{"hospital", `SELECT count(*), avg(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward HAVING count(*) < 400) q`, "vv", ""},
-	{"hospital", `SELECT n % 2, count(*), max(d) FROM (SELECT admitted AS d, count(*) AS n FROM stay GROUP BY 1) q GROUP BY 1`, "vvv", ""},
+	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay
+		GROUP BY ward) q`, "vvv", ""},
+	{"hospital", `SELECT count(*), sum(n), min(n) FROM (SELECT admitted, count(*) AS n FROM stay
+		GROUP BY admitted) q`, "vvv", ""},
+	{"hospital", `SELECT count(*), avg(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward
+		HAVING count(*) < 400) q`, "vv", ""},
+	{"hospital", `SELECT n % 2, count(*), max(d) FROM (SELECT admitted AS d, count(*) AS n FROM stay GROUP BY 1) q
+		GROUP BY 1`, "vvv", ""},
 	{"hospital", `WITH g AS (SELECT ward, admitted, count(*) AS n FROM stay GROUP BY 1, 2)
 		SELECT ward, count(*), avg(n), string_agg(DISTINCT n::text, ',') FROM g GROUP BY ward ORDER BY ward`, "vvvv", ""},
 	{"hospital", `SELECT count(*), count(DISTINCT ward) FROM (SELECT DISTINCT ward, admitted FROM stay) q`, "vv", ""},
@@ -156,7 +160,8 @@ var regressions = []struct {
 		JOIN (SELECT ward, count(*) AS n FROM stay GROUP BY ward) b USING (ward)`, "v", ""},
 	{"trade", `SELECT count(*) FROM client WHERE grade >= ALL (SELECT avg(grade) FROM client GROUP BY kind)`, "c", ""},
 	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT DISTINCT state FROM orders WHERE amount > 1490)`, "c", ""},
-	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT state FROM orders WHERE amount > 1490 GROUP BY state)`, "c", ""},
+	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT state FROM orders WHERE amount > 1490
+		GROUP BY state)`, "c", ""},
 	{"trade", `SELECT count(*) FROM orders o
 		JOIN (SELECT state AS s, count(*) AS n FROM orders WHERE amount > 1490 GROUP BY 1) t ON s = state`, "c", ""},
 	{"trade", `SELECT count(*) FROM orders WHERE EXISTS (SELECT state FROM client JOIN orders USING (client_id)
@@ -439,7 +444,8 @@ var notes = []struct{ schema, sql, says, truth string }{
 	{"rental", `SELECT return_date - rental_date AS out, count(*) FROM rental GROUP BY 1 HAVING count(*) > 0 ORDER BY 1`, "no finer than its steps of 1 hour", `SELECT justify_hours(floor(extract(epoch FROM return_date - rental_date) / 3600) * interval '1 hour') AS out, count(*) FROM rental GROUP BY 1 ORDER BY 1`},
 	{"shop", `SELECT count(*) FROM lineitem l JOIN orders o USING (order_id)`, "at most 32 rows of each person", ""},
 	{"shop", `SELECT count(*) FROM orders o JOIN customer c USING (customer_id)`, "at most 8 rows of each person", ""},
-	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward HAVING count(*) >= 0) q`, "",
+	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay
+		GROUP BY ward HAVING count(*) >= 0) q`, "",
 		`SELECT 7::bigint, count(*) / 7.0, 0::bigint FROM stay`}, // of four, and NULL
 	{"rental", `SELECT count(*) FROM payment WHERE rental_id NOT IN (SELECT rental_id FROM rental WHERE staff_id = 3)`,
 		unlisted, `SELECT count(rental_id) FROM payment`},
