@@ -305,7 +305,9 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 		if name == "bit_and" {
 			seen, unseen = unseen, seen
 		}
-		terms = append(terms, fmt.Sprintf("CASE WHEN %s > 2 * %s THEN '%s'::int8 ELSE '%s'::int8 END", w.Counter(counter), w.Counter(g.Question.WidthOf(counter, linear.OfMeans)), seen, unseen))
+		width := w.Counter(g.Question.WidthOf(counter, linear.OfMeans))
+		terms = append(terms, fmt.Sprintf("CASE WHEN %s > 2 * %s THEN '%s'::int8 ELSE '%s'::int8 END",
+			w.Counter(counter), width, seen, unseen))
 	}
 	if g.Question.UnknownError == nil {
 		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}

@@ -177,7 +177,8 @@ func Deparsed(sel *pg.SelectStmt) string {
 
 // DeparsedExpr writes an expression for people, or returns "" if it cannot be written.
 func DeparsedExpr(n *pg.Node) string {
-	return strings.TrimPrefix(Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
+	sel := &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}
+	return strings.TrimPrefix(Deparsed(sel), "SELECT ")
 }
 
 // Joining are the conditions of WHERE that may join: its conjuncts, and what each arm of an OR among them asks alike.

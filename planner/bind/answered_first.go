@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -62,10 +63,27 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	if len(a.Columns) != 1 {
 		return nil, subqueryColumns.At(pos)
 	}
+	if endless(a) {
+		return nil, semantics.ScalarRefusal(scalar.ErrInfinite, pos)
+	}
 	if use == LookedUp {
 		return oneOf(valuesOf(a, a.Rows, pos), valuesOf(a, [][]policy.Value{{nil}}, pos)[0])
 	}
 	return b.comparedWithEach(s, t, subject, valuesOf(a, a.Rows, pos))
+}
+
+// endless reports whether an answer holds a date or timestamp that is infinite, or a numeric that is infinite or NaN:
+// texts here, with which nothing is computed.
+func endless(a *plans.Answer) bool {
+	return slices.ContainsFunc(a.Rows, func(row []policy.Value) bool {
+		for i, v := range row {
+			t := a.Columns[i].Type
+			if _, text := v.(string); text && (t == policy.NumericType || semantics.IsMoment(t)) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // valuesOf are rows of an answer of one column as constants.
@@ -103,6 +121,9 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	}
 	if a == nil {
 		return nil, nil, nil
+	}
+	if endless(a) {
+		return nil, nil, semantics.ScalarRefusal(scalar.ErrInfinite, pos)
 	}
 	if !a.Private && len(a.Rows) > maxListRows {
 		return nil, nil, ManyCandidates.At(pos, len(a.Rows), maxListRows)
@@ -145,7 +166,7 @@ func constants(b *Binder, n *pg.Node, each bool, around *Rows) []*semantics.Expr
 		return nil
 	}
 	a, refusal := b.Inner(alone, b.use(Listed))
-	if refusal != nil || a == nil || len(a.Columns) != 1 || len(a.Rows) > maxListed {
+	if refusal != nil || a == nil || len(a.Columns) != 1 || len(a.Rows) > maxListed || endless(a) {
 		return nil
 	}
 	if t := a.Columns[0].Type; ast.InternalNames[t] == "" && t != policy.Bpchar {

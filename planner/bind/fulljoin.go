@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"cmp"
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -29,8 +30,8 @@ func (b *Binder) full(on []equation, left, right *Rows, quals []*pg.Node, onLeft
 		}
 	}
 	onLeft, onRight, both, refusal := b.ofSides(left, right, quals, onLeft, onRight)
-	if refusal == nil && len(both) > 0 {
-		refusal = outerCondition.At(ast.Location(both[0]))
+	for _, n := range both {
+		refusal = cmp.Or(refusal, outerCondition.At(ast.Location(n)))
 	}
 	if refusal != nil {
 		return nil, refusal

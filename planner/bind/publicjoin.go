@@ -46,7 +46,8 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 		}
 		t = b.listTable(n, scope)
 		list, wrong := b.candidatesOf(nil, n, scope)
-		if known := n.GetRangeFunction() != nil && (list != nil || wrong != nil); t == nil && from.fan == nil && !known {
+		known := n.GetRangeFunction() != nil && (list != nil || wrong != nil)
+		if t == nil && from.fan == nil && !known {
 			var refusal *refuse.Refusal
 			if t, alias, refusal = b.answeredTable(n, scope); refusal != nil {
 				return nil, refusal

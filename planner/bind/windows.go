@@ -111,9 +111,6 @@ func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if i := slices.IndexFunc(ast.Children(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}), ast.HasWindow); i >= 0 {
-		return nil, semantics.WindowIn.At(pos, "a window function")
-	}
 	c := derived.WindowColumn{}
 	if refusal := v.over(f, &c); refusal != nil {
 		return nil, refusal
@@ -292,6 +289,9 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 	if refusal != nil {
 		return refusal
 	}
+	if slices.ContainsFunc(ast.Children(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}), ast.HasWindow) {
+		return semantics.WindowIn.At(int(f.Location), "a window function")
+	}
 	unit := false
 	for _, n := range over.PartitionClause {
 		k, refusal := v.source.KeyNode(n)
@@ -446,12 +446,9 @@ const (
 // frame binds which rows the function sees.
 func (v *windows) frame(over *pg.WindowDef, c *derived.WindowColumn) *refuse.Refusal {
 	bits := int(over.FrameOptions)
-	rows, reaches := bits&frameRows != 0, bits&(framePreceding|frameToPreceding|frameFollowing|frameToFollowing) != 0
-	if bits&frameExcludes != 0 || bits&frameGroups != 0 && reaches {
-		return windowFrame.At(int(over.Location), "a window")
-	}
-	if !rows && reaches && len(over.OrderClause) != 1 {
-		return windowRange.At(int(over.Location))
+	rows := bits&frameRows != 0
+	if refusal := framed(bits, len(over.OrderClause), int(over.Location)); refusal != nil {
+		return refusal
 	}
 	bound := func(n *pg.Node, sign int64, inward bool) (int64, *refuse.Refusal) {
 		far, refusal := v.distance(n, rows, c.Order, inward)
@@ -485,6 +482,18 @@ func (v *windows) frame(over *pg.WindowDef, c *derived.WindowColumn) *refuse.Ref
 		c.Frame = derived.WindowFrame{Start: derived.FrameFirst, End: derived.FrameLast}
 	}
 	return refusal
+}
+
+// framed refuses frames of GROUPS, those that exclude rows, and distances in no order or in one of several values.
+func framed(bits, items, pos int) *refuse.Refusal {
+	reaches := bits&(framePreceding|frameToPreceding|frameFollowing|frameToFollowing) != 0
+	switch {
+	case bits&frameExcludes != 0 || bits&frameGroups != 0 && reaches:
+		return windowFrame.At(pos, "a window")
+	case bits&frameRows == 0 && reaches && items != 1:
+		return windowRange.At(pos)
+	}
+	return nil
 }
 
 // distance reads how far from a row a frame begins or ends: in rows, or of RANGE in units of the column that orders it,

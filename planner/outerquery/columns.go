@@ -481,7 +481,7 @@ func (w *walk) column(fields []string, pos int) (*semantics.Expr, *refuse.Refusa
 
 // selected tells the columns of a SELECT over the relations in sight.
 func (w *walk) selected(sel *pg.SelectStmt, star relation) relation {
-	w.subQueries(sel)
+	w.subQueries(sel, sel.WhereClause)
 	w.where(sel.WhereClause, 0)
 	out := relation{known: true, noisyRows: star.noisyRows || w.isNoisyNode(sel.WhereClause)}
 	for _, n := range sel.GroupClause {
@@ -552,6 +552,7 @@ func (w *walk) ofLeaf(g *aggregate.Grouping, sel *pg.SelectStmt) relation {
 	for _, target := range g.Targets {
 		out.columns = append(out.columns, w.shown(target.Label, target.Node, t))
 	}
+	w.subQueries(g.Sel, nil) // WHERE is below
 	w.groupsOfLeaf(g, sel, &out)
 	return out
 }

@@ -2,8 +2,10 @@ package outerquery
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -43,7 +45,7 @@ type emptyGroups struct {
 	error    int64 // the half-width of count(*), −1: it is not counted
 	filtered bool  // a condition leaves out what nobody is in, unless noise lets it pass
 	asked    bool  // HAVING count(*) >= 0: they are to take part
-	fanned   bool  // no count says who is in them
+	fanned   bool  // no count says who is in them, or one of them is all groups together
 }
 
 // emptySearch is what a walk has in all SELECTs: a search before there is a plan finds which of them are to be
@@ -64,15 +66,6 @@ func (w *walk) searches(s *emptySearch) {
 	w.groups = s
 }
 
-// supposed is what the counts of a group that nobody is in are taken for: 0, as much as their error, or less than none.
-type supposed uint8
-
-const (
-	asItIs supposed = iota
-	asNoiseMakesIt
-	belowNone
-)
-
 // emptyValue is what a column is worth at a group that nobody is in.
 type emptyValue struct {
 	of      *emptyGroups    // whose count or sum it is computed from alone, nil where that is not known
@@ -91,7 +84,7 @@ func isCall(n *pg.Node, name string) bool {
 
 // groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
 func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups {
-	e := &emptyGroups{sel: sel, leaf: g.Leaf, error: -1, fanned: g.Fanned != nil,
+	e := &emptyGroups{sel: sel, leaf: g.Leaf, error: -1, fanned: g.Fanned != nil || g.Question.Sets != nil,
 		distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
 	if g.Fanned != nil && g.Fanned.Ranking() != nil { // the names of the first few are shown
 		return e
@@ -110,15 +103,26 @@ func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups 
 	if e.keys = strings.Join(names, ", "); !declared {
 		return e
 	}
-	for _, n := range ast.Conjuncts(g.Sel.HavingClause) {
-		some, less := w.atLeaf(g, n, asItIs), w.atLeaf(g, n, belowNone)
-		e.asked = e.asked || some != nil && less != nil && isTrue(some) && !isTrue(less)
-	}
+	e.asked = slices.ContainsFunc(ast.Conjuncts(g.Sel.HavingClause), asksForAll)
 	if e.rows = math.MaxInt64; w.groups.plan != nil {
 		w.planned(g, e)
 	}
 	return e
 }
+
+// asksForAll reports whether a condition is count(*) >= 0, as nobody writes it who does not mean groups of nobody.
+func asksForAll(n *pg.Node) bool {
+	return ast.SameTree(n, allGroups())
+}
+
+// allGroups is that condition.
+var allGroups = sync.OnceValue(func() *pg.Node {
+	made, err := pg.Parse("SELECT count(*) >= 0")
+	if err != nil {
+		panic("outerquery: " + err.Error()) // the text is ours
+	}
+	return made.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val
+})
 
 // planned adds how many rows groups have in the plan, and the error of their counts.
 func (w *walk) planned(g *aggregate.Grouping, e *emptyGroups) {
@@ -195,28 +199,24 @@ func (s *emptySearch) columnError(c *plans.CountColumn) int64 {
 const farSum = 1 << 40
 
 // ofNobody returns what a counter of a leaf may be at a group that nobody is in.
-func (w *walk) ofNobody(g *aggregate.Grouping, at int, as supposed) (value, other int64) {
-	counter := g.Question.Counters[at]
-	switch {
-	case as == belowNone && counter.Width == nil:
-		return -1, -1
-	case w.groups.plan == nil:
+func (w *walk) ofNobody(g *aggregate.Grouping, at int, noise bool) (value, other int64) {
+	if w.groups.plan == nil {
 		return 0, 0
-	case as == asNoiseMakesIt && counter.Sum != nil: // as much of either sign: a value that depends on it is not known
-		return farSum, -farSum
 	}
-	column := &w.groups.plan.Leaves[g.Leaf].Counts[at]
+	counter, column := g.Question.Counters[at], &w.groups.plan.Leaves[g.Leaf].Counts[at]
 	switch {
 	case counter.Width != nil && len(column.Runs) > 0:
 		value = column.Runs[0].Known
-	case as == asNoiseMakesIt:
+	case noise && counter.Sum != nil: // as much of either sign: a value that depends on it is not known
+		return farSum, -farSum
+	case noise:
 		value = w.groups.columnError(column)
 	}
 	return value, value
 }
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
-func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, as supposed) *semantics.Expr {
+func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.Expr {
 	if w.groups.steps++; n == nil || w.groups.steps > maxEmptySteps || g.Thresholds {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, as supposed) *semantics
 		if at < 0 || at >= before || g.Question.Counters[at].Choice != nil {
 			return nil
 		}
-		row[c], other[c] = w.ofNobody(g, at, as)
+		row[c], other[c] = w.ofNobody(g, at, noise)
 	}
 	v, err := e.Eval(row)
 	if again, err2 := e.Eval(other); err != nil || err2 != nil || predicate.Text(again) != predicate.Text(v) {

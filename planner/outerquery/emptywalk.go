@@ -31,22 +31,17 @@ func (w *walk) groupsOfLeaf(g *aggregate.Grouping, sel *pg.SelectStmt, out *rela
 		w.groups.known[sel] = e
 	}
 	for i, t := range g.Targets {
-		empty := emptyValue{of: e, without: w.atLeaf(g, t.Node, asItIs)}
+		empty := emptyValue{of: e, without: w.atLeaf(g, t.Node, false)}
 		if e.rows > 0 { // else there is no such group: how far noise reaches is not asked
-			empty.noise = w.atLeaf(g, t.Node, asNoiseMakesIt)
+			empty.noise = w.atLeaf(g, t.Node, true)
 		}
 		empty.counts = empty.without != nil && t.Node.GetFuncCall() != nil && empty.without.Type() == policy.Int8 && isCall(t.Node, "count")
 		out.columns[i].empty = empty
 	}
-	if e.rows == 0 {
+	if e.rows == 0 || w.groups.plan != nil && w.b.Occupied[sel] {
 		return
 	}
-	at := func(n *pg.Node, _ *emptyGroups, noise bool) *semantics.Expr {
-		if noise {
-			return w.atLeaf(g, n, asNoiseMakesIt)
-		}
-		return w.atLeaf(g, n, asItIs)
-	}
+	at := func(n *pg.Node, _ *emptyGroups, noise bool) *semantics.Expr { return w.atLeaf(g, n, noise) }
 	if e = e.left(at, ast.Conjuncts(aggregate.Having(g))); e != nil {
 		out.from = []*emptyGroups{e}
 	}
@@ -71,11 +66,11 @@ func (w *walk) choosesBlindly(g *aggregate.Grouping, out relation) bool {
 
 // subQueries goes through the sub-queries of expressions. Rows that are asked for, and not read, tell nothing of their
 // counts.
-func (w *walk) subQueries(sel *pg.SelectStmt) {
+func (w *walk) subQueries(sel *pg.SelectStmt, where *pg.Node) {
 	if w.groups == nil {
 		return
 	}
-	for _, n := range slices.Concat([]*pg.Node{sel.WhereClause, sel.HavingClause}, sel.TargetList, sel.SortClause) {
+	for _, n := range slices.Concat([]*pg.Node{where, sel.HavingClause}, sel.TargetList, sel.SortClause) {
 		ast.Holds(n, func(n *pg.Node) bool {
 			if s := n.GetSubLink(); s != nil {
 				out := w.query(s.Subselect.GetSelectStmt())

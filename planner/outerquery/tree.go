@@ -183,9 +183,7 @@ func distinct(sel *pg.SelectStmt) *pg.SelectStmt {
 // grouped rebuilds an aggregation over private rows as a SELECT over the rows of its leaf: HAVING becomes WHERE.
 func (t *tree) grouped(out *pg.SelectStmt, branch bool) (refusal *refuse.Refusal) {
 	sel := t.g.Sel
-	if branch && !t.g.Above && t.g.Fanned == nil && sel.HavingClause == nil {
-		t.g.Present(linear.OfValues)
-	}
+	distinctBranch(t.g, branch)
 	name := plans.LeafName(t.g.Leaf)
 	out.FromClause = []*pg.Node{pg.MakeSimpleRangeVarNode(name, -1)}
 	for _, tg := range t.g.Targets {
@@ -229,6 +227,13 @@ func (t *tree) grouped(out *pg.SelectStmt, branch bool) (refusal *refuse.Refusal
 	}
 	out.LimitOffset, refusal = above.node(sel.LimitOffset)
 	return refusal
+}
+
+// distinctBranch has a branch of a set operation be of the values that are there, unless it has a condition on them.
+func distinctBranch(g *aggregate.Grouping, branch bool) {
+	if branch && !g.Above && g.Fanned == nil && g.Sel.HavingClause == nil {
+		g.Present(linear.OfValues)
+	}
 }
 
 // emptyRows rebuilds a preview of no private rows as typed NULLs that a false condition hides.

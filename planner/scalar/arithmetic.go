@@ -331,7 +331,7 @@ func floatToInt(v float64, t policy.Type) (policy.Value, error) {
 // floatToNumeric keeps the type's guaranteed decimal digits, as PostgreSQL does.
 func floatToNumeric(v float64, digits int) (policy.Value, error) {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return nil, errInfinite
+		return nil, ErrInfinite
 	}
 	return parseNumeric(strconv.FormatFloat(v, 'g', digits, 64))
 }

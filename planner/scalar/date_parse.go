@@ -70,7 +70,7 @@ func (m *moment) token(t policy.Type, rest, original string) (int, error) {
 	case c == '+' || c == '-':
 		n := 1 + span(rest[1:], "0123456789:")
 		if n == 1 && strings.HasPrefix(rest[1:], "infinity") {
-			return 0, errInfinite
+			return 0, ErrInfinite
 		}
 		if !m.clocked && !m.dated || m.zoned || n == 1 {
 			return 0, badDate(t)
@@ -329,7 +329,7 @@ func (m *moment) wordToken(t policy.Type, s string) error {
 		}
 		m.word = s
 	case "infinity":
-		return errInfinite
+		return ErrInfinite
 	default:
 		if len(s) <= 5 || s == "allballs" || monthNamed(s) != 0 {
 			return errForm

@@ -301,7 +301,7 @@ var (
 	errOverflow  = fail(stateRange, "value out of range: overflow")
 	errUnderflow = fail(stateRange, "value out of range: underflow")
 	errNumeric   = fail(stateRange, "value overflows numeric format")
-	errInfinite  = unsupported("an infinite date or timestamp, or a numeric that is infinite or NaN,")
+	ErrInfinite  = unsupported("an infinite date or timestamp, or a numeric that is infinite or NaN,")
 )
 
 func outOfRange(t policy.Type) error { return failf(stateRange, "%s out of range", t.Name()) }

@@ -212,7 +212,7 @@ func (r registry) readers() {
 			return nil, errTimestamp
 		}
 		if math.IsInf(v, 0) {
-			return nil, errInfinite
+			return nil, ErrInfinite
 		}
 		micros := math.RoundToEven((v - daysTo2000*86400) * 1e6)
 		if !(math.Abs(micros) < 9.2e18) {

@@ -171,7 +171,7 @@ func parseNumericText(text string) (policy.Value, error) {
 	s := trimBlanks(text)
 	switch strings.ToLower(s) {
 	case "nan", "inf", "infinity", "+inf", "+infinity", "-inf", "-infinity":
-		return nil, errInfinite
+		return nil, ErrInfinite
 	}
 	return parseNumeric(s)
 }

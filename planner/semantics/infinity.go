@@ -50,7 +50,8 @@ func (t *Translator) beside(op string, pos int, n *pg.Node, sign int, typ policy
 		return ConstantExpr(holds(op, own-sign), policy.Bool, pos), nil
 	}
 	x, r := t.Expr(n)
-	if r != nil || !IsMoment(x.Type()) && (x.Type() != policy.Unknown || typ == policy.Unknown || x.Form != formConstant) {
+	untyped := r == nil && x.Type() == policy.Unknown && typ != policy.Unknown && x.Form == formConstant
+	if r != nil || !IsMoment(x.Type()) && !untyped {
 		return nil, r
 	}
 	if typ != policy.Unknown {

@@ -98,23 +98,21 @@ func (t *Translator) rewritten(name string, f *pg.FuncCall) (*Expr, *refuse.Refu
 	return nil, nil
 }
 
-// position is array_position of an array of constants.
+// position is array_position of an array that is written out, so that its first element is the first and none is an
+// array.
 func (t *Translator) position(array, n *pg.Node, pos int) (*Expr, *refuse.Refusal) {
 	x, r := t.Expr(n)
 	if r != nil {
 		return nil, r
 	}
 	list, r := t.elements(array, x, pos)
-	if others := t.elsewhere(array, true, r); others != nil {
-		list, r = others, nil
-	}
 	if r != nil || len(list) > maxOperations {
 		return nil, r
 	}
 	var parts []*Expr
 	for i, e := range list {
 		var same *Expr
-		if e.IsConstant() && e.Parameter == 0 && MustConstant(e) == nil {
+		if e.IsConstant() && MustConstant(e) == nil {
 			same, r = t.Not(NotNull(x))
 		} else if same, r = t.Combine("=", pos, x, e); r == nil {
 			same, r = t.isTruth(same, true, pos)
@@ -206,13 +204,13 @@ var rangeOf = map[string]policy.Type{"int4range": policy.Int4, "int8range": poli
 
 // within is a value in a constant range, range @> x: whoever evaluates constants tells its ends. nil, nil means it is
 // another operation.
-func (t *Translator) within(op string, left, right *pg.Node, pos int) (*Expr, *refuse.Refusal) {
-	of, n := left, right
-	if op == "<@" {
-		of, n = right, left
-	}
-	if op != "<@" && op != "@>" || t.Constants == nil {
+func (t *Translator) within(op string, pos int, nodes []*pg.Node) (*Expr, *refuse.Refusal) {
+	if op != "<@" && op != "@>" || t.Constants == nil || len(nodes) != 2 {
 		return nil, nil
+	}
+	of, n := nodes[0], nodes[1]
+	if op == "<@" {
+		of, n = n, of
 	}
 	ends := t.Constants(written(`ARRAY[pg_typeof($1)::text, lower($1)::text, upper($1)::text,
 		lower_inc($1)::text, upper_inc($1)::text, isempty($1)::text]`, pos, of), true)

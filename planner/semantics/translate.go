@@ -45,9 +45,10 @@ func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 	return e, r
 }
 
-// beyond are the refusals of what package scalar does not know, which an engine may.
-var beyond = []*refuse.Reason{NoForm, NoOperator, NotAllowed, Unsupported, RowSubquery, refuse.UnknownFunction,
-	refuse.UnknownType}
+// beyond are the refusals of what package scalar does not know, which an engine may, and of what fails while the value of
+// a constant is awaited.
+var beyond = []*refuse.Reason{NoForm, NoOperator, NotAllowed, Unsupported, RowSubquery, Evaluation,
+	refuse.UnknownFunction, refuse.UnknownType}
 
 // elsewhere is a constant in words that are not known here, or the elements of such an array; nil means it is none.
 func (t *Translator) elsewhere(n *pg.Node, each bool, r *refuse.Refusal) []*Expr {

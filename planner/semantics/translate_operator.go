@@ -35,9 +35,6 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if a.Lexpr == nil {
 			return t.apply(op, pos, a.Rexpr)
 		}
-		if e, r := t.within(op, a.Lexpr, a.Rexpr, pos); e != nil || r != nil {
-			return e, r
-		}
 		return t.apply(op, pos, a.Lexpr, a.Rexpr)
 	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE, pg.A_Expr_Kind_AEXPR_SIMILAR:
 		return t.like(op, a)
@@ -62,8 +59,10 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 }
 
 func (t *Translator) apply(op string, pos int, nodes ...*pg.Node) (*Expr, *refuse.Refusal) {
-	if e, r := t.infinite(op, pos, nodes); e != nil || r != nil {
-		return e, r
+	for _, written := range []func(string, int, []*pg.Node) (*Expr, *refuse.Refusal){t.within, t.infinite} {
+		if e, r := written(op, pos, nodes); e != nil || r != nil {
+			return e, r
+		}
 	}
 	args := make([]*Expr, len(nodes))
 	for i, n := range nodes {

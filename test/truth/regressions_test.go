@@ -166,6 +166,30 @@ var regressions = []struct {
 		JOIN (SELECT state AS s, count(*) AS n FROM orders WHERE amount > 1490 GROUP BY 1) t ON s = state`, "c", ""},
 	{"trade", `SELECT count(*) FROM orders WHERE EXISTS (SELECT state FROM client JOIN orders USING (client_id)
 		WHERE kind = 'large' AND amount > 1499.9 GROUP BY 1)`, "c", ""},
+	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward
+		HAVING sum(cost) >= 0) x`, "vvv", ""},
+	{"shop", `SELECT count(*) FROM (SELECT status, channel FROM orders GROUP BY 1, 2
+		HAVING count(*) FILTER (WHERE paid) * 2 >= count(*)) q`, "v", ""},
+	{"shop", `SELECT count(*) FROM (SELECT status, channel FROM orders GROUP BY 1, 2
+		HAVING sum(priority) >= 0 AND channel <> 'web' AND count(*) BETWEEN 0 AND 100000) q`, "v", ""},
+	{"hospital", `SELECT ward, (SELECT avg(n) FROM (SELECT admitted, count(*) AS n FROM stay GROUP BY admitted) x), count(*)
+		FROM stay GROUP BY ward HAVING count(*) > 0`, "kvc", ""},
+	{"shop", `SELECT count(*) - (SELECT count(*) FROM (SELECT placed, count(*) FROM orders GROUP BY placed) d)
+		FROM orders`, "v", ""},
+	{"shop", `WITH g AS (SELECT channel AS c, count(*) AS n FROM orders GROUP BY 1) SELECT channel, count(*) FROM orders
+		WHERE channel IN (SELECT c FROM g) GROUP BY 1 HAVING count(*) > (SELECT avg(n) FROM g)`, "kc", ""},
+	{"shop", `SELECT channel, count(*) FROM orders GROUP BY channel
+		HAVING count(*) <= ALL (SELECT count(*) FROM orders GROUP BY channel) AND count(*) > 0`, "kc", ""},
+	{"hospital", `SELECT ward, count(*) FROM stay GROUP BY ward
+		HAVING ward IN (SELECT ward FROM stay WHERE cost > 1990 GROUP BY ward) AND count(*) > 0`, "kc", ""},
+	// What is infinite is no constant beyond a comparison with it, nor a NULL array one with an element.
+	{"shop", `SELECT count(*) FROM orders
+		WHERE placed > date_trunc('month', (string_to_array('infinity', ','))[1]::timestamp)`, "c", "infinite"},
+	{"shop", `SELECT count(*) FROM orders WHERE placed = ANY (string_to_array('infinity,2023-02-28', ',')::timestamp[])`,
+		"c", "this comparison with an array"},
+	{"shop", `SELECT count(*) FROM orders WHERE placed < (SELECT 'infinity'::timestamp)`, "c", "infinite"},
+	{"shop", `SELECT count(*) FROM orders WHERE array_position(string_to_array(NULL, ','), channel) IS NOT NULL`, "c",
+		"array"},
 	// A second equality in an outer join's condition.
 	{"shop", `SELECT count(r.refund) FROM lineitem l LEFT JOIN returned r ON r.order_id = l.order_id AND r.line_no = l.line_no`, "c", "this condition of an outer join reads both sides"},
 	{"shop", `SELECT l.flag, count(*) FROM lineitem l LEFT JOIN returned r ON l.order_id = r.order_id AND l.line_no = r.line_no GROUP BY 1`, "kc", "this condition of an outer join reads both sides"},
