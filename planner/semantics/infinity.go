@@ -35,7 +35,7 @@ func (t *Translator) infinite(op string, pos int, nodes []*pg.Node) (*Expr, *ref
 		if len(args) < 2 {
 			continue
 		}
-		if sign, typ = t.endless(args[len(args)-1]); sign == 0 {
+		if sign, _ = t.endless(args[len(args)-1]); sign == 0 {
 			continue
 		}
 		known := &pg.CoalesceExpr{Args: args[:len(args)-1], Location: int32(pos)}
