@@ -128,7 +128,7 @@ public class JdbcClient {
                 t.join();
                 if (!cancelled.isEmpty()) break;
             }
-            check("cancelled", cancelled.equals("57014"));
+            check("cancelled " + cancelled, cancelled.equals("57014"));
             s.execute("RESET dp.epsilon");
         }
         System.out.println("did cancels");
