@@ -139,7 +139,11 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	if refusal != nil || o.Lacks() {
 		return nil, refusal
 	}
-	if occupied := outerquery.Occupied(b, s.Listed); len(occupied) > 0 {
+	var occupied map[*pg.SelectStmt]bool
+	if out.Tree != nil || s.Listed { // else nothing is above groups but conditions and an order
+		occupied = outerquery.Occupied(b, s.Listed)
+	}
+	if len(occupied) > 0 {
 		if b, out, refusal = bound(s, values, c, o, in, occupied); refusal != nil || o.Lacks() {
 			return nil, refusal
 		}
