@@ -184,12 +184,6 @@ var joinStatements = []string{
 		v.ward AND o.room > v.room) GROUP BY 1`,
 	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM doses d JOIN visits o USING (visit) WHERE
 		d.visit = v.visit AND o.minutes = v.minutes AND v.room < 5 AND o.room >= v.room) GROUP BY 1`,
-	`SELECT sex, count(*) FROM people WHERE (person_id, age) IN (SELECT who, minutes FROM visits WHERE ward <>
-		'A') GROUP BY 1`,
-	`SELECT sex, count(*) FROM people WHERE (age, person_id) NOT IN (SELECT minutes, who FROM visits WHERE room >
-		2) GROUP BY 1`,
-	`SELECT ward, count(*) FROM visits WHERE (who, room, ward) IN (SELECT who, minutes, ward FROM visits UNION
-		SELECT person_id, age, 'B' FROM people) GROUP BY 1`,
 	`SELECT sex, count(*), count(v.who), count(v.minutes) FROM people p LEFT JOIN visits v ON v.who = p.person_id
 		AND v.minutes < p.age AND v.ward = 'A' GROUP BY 1`,
 	`SELECT v.ward, o.m, count(*) FROM visits v LEFT JOIN (SELECT who, ward, max(minutes) AS m FROM visits WHERE
@@ -504,4 +498,14 @@ var listStatements = []string{
 	`SELECT count(*) FROM people, (VALUES (3), (6)) v(n) WHERE age > v.n`,
 	`SELECT s, count(*) FROM (SELECT v.n * p.age AS s FROM people p, (VALUES (1), (2)) v(n)) t GROUP BY 1`,
 	`SELECT v.ward, r.name, count(*) FROM visits v LEFT JOIN (VALUES ('A', 'ann'), ('B', 'bob')) r(code, name) ON v.ward = r.code GROUP BY 1, 2`,
+}
+
+// rowStatements look for rows of a key and columns, where no unit is NULL.
+var rowStatements = []string{
+	`SELECT sex, count(*) FROM people WHERE (person_id, age) IN (SELECT who, minutes FROM visits WHERE ward <>
+		'A') GROUP BY 1`,
+	`SELECT sex, count(*) FROM people WHERE (age, person_id) NOT IN (SELECT minutes, who FROM visits WHERE room >
+		2) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits WHERE (who, room, ward) IN (SELECT who, minutes, ward FROM visits UNION
+		SELECT person_id, age, 'B' FROM people) GROUP BY 1`,
 }

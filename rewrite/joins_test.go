@@ -29,7 +29,7 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	const seed = 991
 	t.Logf("seed %d", seed)
 	fill := joinRows(rand.New(rand.NewPCG(seed, 1)))
-	all := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, unitStatements, windowStatements, unionStatements, listStatements, listedStatements, fullStatements)
+	all := slices.Concat(joinStatements, rowStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, unitStatements, windowStatements, unionStatements, listStatements, listedStatements, fullStatements)
 	t.Run("DuckDB", func(t *testing.T) {
 		own, ranked := duckTexts(t, fill), postgresTexts(t, fill)
 		over := parsedFor(t, joinPolicy, dialect.DuckDB)

@@ -76,7 +76,7 @@ func TestMadeUpRowsThroughSQL(t *testing.T) {
 				"SELECT age FROM people OFFSET 1 LIMIT 3", "SELECT * FROM (SELECT age FROM people) AS virtual_table LIMIT 3", "WITH x AS (SELECT * FROM people) SELECT * FROM x LIMIT 3",
 				"COPY (SELECT age FROM people LIMIT 3) TO STDOUT", "COPY people (age) TO STDOUT", "BEGIN; DECLARE c CURSOR FOR SELECT age FROM people LIMIT 3; COMMIT",
 				"SELECT a.age FROM people a, dp.made b LIMIT 3", "SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t", "SELECT (SELECT age FROM people LIMIT 1), count(*) FROM dp.made",
-				"SELECT count(*) FROM people WHERE age IN (SELECT age FROM dp.made)", "SELECT EXISTS (SELECT 1 FROM people LIMIT 1)", "SELECT 1 FROM people WHERE city = 'c1' LIMIT 1",
+				"SELECT EXISTS (SELECT 1 FROM people LIMIT 1)", "SELECT 1 FROM people WHERE city = 'c1' LIMIT 1",
 			} {
 				a := w.Ask(q)
 				if w.Ask("ROLLBACK"); a.Err == nil || a.Err.Code == "42501" && !strings.Contains(a.Err.Hint, "dp.people_made_up") || spentBy(t, w) != "1" {
