@@ -184,7 +184,8 @@ var regressions = []struct {
 		HAVING ward IN (SELECT ward FROM stay WHERE cost > 1990 GROUP BY ward) AND count(*) > 0`, "kc", ""},
 	// What is infinite is no constant beyond a comparison with it, nor a NULL array one with an element.
 	{"shop", `SELECT count(*) FROM orders
-		WHERE placed > date_trunc('month', (string_to_array('infinity', ','))[1]::timestamp)`, "c", "infinite"},
+		WHERE placed > date_trunc('month', (string_to_array('infinity', ','))[1]::timestamp)`, "c",
+		"invalid input syntax for type timestamp"},
 	{"shop", `SELECT count(*) FROM orders WHERE placed = ANY (string_to_array('infinity,2023-02-28', ',')::timestamp[])`,
 		"c", "this comparison with an array"},
 	{"shop", `SELECT count(*) FROM orders WHERE placed < (SELECT 'infinity'::timestamp)`, "c", "infinite"},
