@@ -45,7 +45,8 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, note
 		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: t, Typmod: typmod})
 	}
 	for n := range lp.Counters {
-		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n), Unit: linear.UnitOf(lp.Counters[n].Sum)})
+		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n),
+			Unit: linear.UnitOf(lp.Counters[n].Sum), Width: lp.Counters[n].Width != nil})
 	}
 	for s, keys := range lp.Sets {
 		order := lp.Frames[s].ShownRows()

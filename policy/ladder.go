@@ -47,13 +47,13 @@ func NewLadder(t Type, typmod int32) (*Domain, error) {
 		l = numericLadder(precision, scale)
 	case t.Floating():
 		l = floatLadder(t)
-	case t == DateType || t == TimestampT || t == TimestampTZ:
+	case t.Moment():
 		l = timeLadder(t)
 	default:
 		return nil, fmt.Errorf("domain is private, which finds the ends of numbers, dates and times; %s has none", t)
 	}
 	d.Ladder, d.Min, d.Max, d.Regular = l, l.Lows[0], l.Ends[len(l.Ends)-1], len(l.Lows)
-	if t == DateType || t == TimestampT || t == TimestampTZ {
+	if t.Moment() {
 		d.Max, _ = before(t, typmod, d.Max)
 	}
 	return d.spare(Rules{Nulls: NullCell, Outside: OutsideClamp})

@@ -65,6 +65,16 @@ func (t Type) Integer() bool { return t == Int2 || t == Int4 || t == Int8 }
 // Floating: see Integer.
 func (t Type) Floating() bool { return t == Float4 || t == Float8 }
 
+// Moment reports whether t's values are dates or timestamps.
+func (t Type) Moment() bool { return t == DateType || t == TimestampT || t == TimestampTZ }
+
+// Endless reports whether v, of a date or timestamp, is infinite, or, of a numeric, infinite or NaN: such a value is
+// its text here, with which nothing is computed.
+func (t Type) Endless(v Value) bool {
+	_, text := v.(string)
+	return text && (t == NumericType || t.Moment())
+}
+
 // Textual reports whether t's values are text.
 func (t Type) Textual() bool { return t == Text || t == Varchar || t == Bpchar }
 

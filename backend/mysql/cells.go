@@ -226,7 +226,7 @@ func publicCell(t policy.Type) func(driver.Value) driver.Value {
 		switch {
 		case t == policy.Bool && boolCell(v) != nil:
 			return strconv.FormatBool(boolCell(v).(bool))
-		case (t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ) && strings.HasPrefix(fmt.Sprint(text), "0000-00-00"):
+		case t.Moment() && strings.HasPrefix(fmt.Sprint(text), "0000-00-00"):
 			return nil
 		case t == policy.TimestampTZ && text != nil:
 			return text.(string) + "+00"

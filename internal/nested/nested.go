@@ -84,7 +84,7 @@ func literals(c *policy.Column) (list []string) {
 		if c.Type != policy.Bool && !c.Type.Integer() && c.Type != policy.NumericType && !c.Type.Floating() {
 			text = "'" + strings.ReplaceAll(text, "'", "''") + "'"
 		}
-		if c.Type == policy.DateType || c.Type == policy.TimestampT || c.Type == policy.TimestampTZ {
+		if c.Type.Moment() {
 			text += "::" + c.Type.Name()
 		}
 		list = append(list, text)

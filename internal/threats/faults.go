@@ -496,7 +496,7 @@ var Faults = []Fault{
 		"op = predicate.Mirrored[op]\n	}\n	op, constant, ok", "_ = predicate.Mirrored[op]\n	}\n	op, constant, ok", "planner.TestTwinComputed", false},
 	{"groups of nobody are averaged", "planner/build.go", "len(occupied) > 0 {", "len(occupied) > 1<<20 {",
 		"test/truth.TestTruth", true},
-	{"a distance in days is one in microseconds", "planner/bind/windows.go",
+	{"a distance in days is one in microseconds", "planner/bind/window_frames.go",
 		"unit = semantics.StepsOf(policy.Date(1)).Num()", "unit = semantics.StepsOf(int64(1)).Num()",
 		"rewrite.TestJoinsCountWhatTheSQLSays", false},
 	{"a move in steps is rounded down", "mechanisms/step.go", "sum.Bound = Bound{Low: -((down + step - 1) / step), High: (up + step - 1) / step}", "sum.Bound = Bound{Low: -(down / step), High: up / step}", "mechanisms.TestMoneyIsNeverRefused", false},

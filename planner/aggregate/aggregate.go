@@ -10,7 +10,6 @@ package aggregate
 
 import (
 	"fmt"
-	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
@@ -109,12 +108,7 @@ func (g *Grouping) written(n *pg.Node) string {
 	if e, refusal := g.Below("an aggregate").Expr(n); refusal != nil || e.IsConstant() {
 		return ""
 	}
-	return sqlOf(n)
-}
-
-func sqlOf(n *pg.Node) string {
-	sel := &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
-	return strings.TrimPrefix(ast.Deparsed(sel), "SELECT ")
+	return ast.DeparsedExpr(n)
 }
 
 // instead are other columns over the rows of this SELECT, grouped by the first of them, so many; empty means they

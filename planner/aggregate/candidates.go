@@ -205,8 +205,8 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 		}
 		out.Keys = append(out.Keys, column)
 	}
-	for n := range f.g.Question.Counters {
-		column := plans.CountColumn{Name: f.g.Question.ColumnName(n)}
+	for n, c := range f.g.Question.Counters {
+		column := plans.CountColumn{Name: f.g.Question.ColumnName(n), Width: c.Width != nil}
 		for i := range f.each {
 			if from := at[i][n]; from >= 0 {
 				column.Runs = append(column.Runs, flat.Counts[from].Runs...)

@@ -149,8 +149,8 @@ func (g *Grouping) Present(by linear.WidthUse) {
 	w, n := g.formula(""), g.Question.CounterFor(nil)
 	is, refusal := g.found(w.Counter(n)+" > "+w.Counter(g.Question.WidthOf(n, by)), policy.Bool)
 	if refusal == nil { // the text is ours
-		n := pg.MakeAConstStrNode("true", -1) // which given says what it is
-		g.given[n], g.occupied = is, append(g.occupied, n)
+		condition := pg.MakeAConstStrNode("true", -1) // of which given says what it is
+		g.given[condition], g.occupied = is, append(g.occupied, condition)
 	}
 }
 

@@ -498,5 +498,5 @@ func (g *Grouping) textOf(f *Found) string {
 	if f.Counter >= 0 {
 		return g.formula("").Counter(f.Counter)
 	}
-	return "(" + sqlOf(f.Formula) + ")"
+	return "(" + ast.DeparsedExpr(f.Formula) + ")"
 }

@@ -135,7 +135,7 @@ func (g *Grouping) constant(arg *semantics.Expr) (*Found, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if t := arg.Type(); v != nil && (semantics.IsMoment(t) || t == policy.TimeT) {
+	if t := arg.Type(); v != nil && (t.Moment() || t == policy.TimeT) {
 		return g.found("'"+policy.FormatValue(t, v)+"'::"+t.Format(-1), t)
 	}
 	x, ok := derived.RatOf(v)
@@ -188,7 +188,7 @@ func rankable(name string, arg *semantics.Expr, pos int) *refuse.Refusal {
 		return notRanked.At(pos, name, t.Name()).Hinting("percentile_disc takes times too: percentile_disc(0.5) WITHIN GROUP (ORDER BY date_trunc('hour', at)::time).")
 	case name == "percentile_cont" && t != policy.IntervalT:
 		return refuse.UnknownFunction.At(pos, "percentile_cont(double precision, "+t.Name()+")").Hinting("percentile_disc takes dates and times too.")
-	case semantics.IsMoment(t) || t == policy.TimeT:
+	case t.Moment() || t == policy.TimeT:
 		return nil
 	default:
 		return notRanked.At(pos, name, t.Name())

@@ -175,6 +175,15 @@ func Deparsed(sel *pg.SelectStmt) string {
 	return text
 }
 
+// ParsedExpr reads an expression.
+func ParsedExpr(text string) (*pg.Node, error) {
+	tree, err := pg.Parse("SELECT " + text)
+	if err != nil {
+		return nil, err
+	}
+	return tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val, nil
+}
+
 // DeparsedExpr writes an expression for people, or returns "" if it cannot be written.
 func DeparsedExpr(n *pg.Node) string {
 	sel := &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}

@@ -72,13 +72,11 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	return b.comparedWithEach(s, t, subject, valuesOf(a, a.Rows, pos))
 }
 
-// endless reports whether an answer holds a date or timestamp that is infinite, or a numeric that is infinite or NaN:
-// texts here, with which nothing is computed.
+// endless reports whether an answer holds what is infinite.
 func endless(a *plans.Answer) bool {
 	return slices.ContainsFunc(a.Rows, func(row []policy.Value) bool {
 		for i, v := range row {
-			t := a.Columns[i].Type
-			if _, text := v.(string); text && (t == policy.NumericType || semantics.IsMoment(t)) {
+			if a.Columns[i].Type.Endless(v) {
 				return true
 			}
 		}

@@ -111,7 +111,7 @@ func besideAround(b *Binder, around, own *Rows, on []equation, both []*pg.Node, 
 // nothing to say of values beside: of texts alone, where numbers are compared otherwise too.
 func alikeOf(b *Binder, around, own *Rows, conditions []*pg.Node, texts bool) (alike []derived.Equal, rest []*pg.Node) {
 	for _, n := range conditions {
-		if e, ok := equalOf(n, around, own); ok && !(texts && e.Left.Domain.Ordered()) {
+		if e, mine := equalOf(n, around, own); mine != nil && !(texts && e.Left.Domain.Ordered()) {
 			alike = append(alike, e)
 		} else {
 			rest = append(rest, n)
@@ -122,27 +122,31 @@ func alikeOf(b *Binder, around, own *Rows, conditions []*pg.Node, texts bool) (a
 	return alike, rest
 }
 
-// equalOf reads a column of some rows = one of the rows around them, whose cells and values are distinguished alike.
-func equalOf(n *pg.Node, around, own *Rows) (e derived.Equal, ok bool) {
+// equalOf reads a column of some rows = one of the rows around them, whose cells and values are distinguished alike; mine
+// is the former in the text, or nil if it is none.
+func equalOf(n *pg.Node, around, own *Rows) (e derived.Equal, mine *pg.Node) {
 	a := n.GetAExpr()
 	if a == nil || a.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(a.Name), []string{"="}) {
-		return e, false
+		return e, nil
 	}
 	mine, others := a.Lexpr, a.Rexpr
 	if !ofRows(mine, own) {
 		mine, others = others, mine
 	}
 	if !ofRows(mine, own) || ofRows(others, own) || !ofRows(others, around) {
-		return e, false
+		return e, nil
 	}
 	l, _ := around.Column(ast.Strings(others.GetColumnRef().Fields), -1)
 	r, _ := own.Column(ast.Strings(mine.GetColumnRef().Fields), -1)
 	whole := l.Type().Integer() && r.Type().Integer()
 	if l.Form != semantics.FormColumn || r.Form != semantics.FormColumn || l.Type() != r.Type() && !whole {
-		return e, false
+		return e, nil
 	}
 	e = derived.Equal{Left: around.Table.Columns[l.Cols[0]], Right: own.Table.Columns[r.Cols[0]]}
-	return e, distinguishedAlike(e.Left, e.Right)
+	if !distinguishedAlike(e.Left, e.Right) {
+		return e, nil
+	}
+	return e, mine
 }
 
 // noteAlike says what columns that are equated take for equal.

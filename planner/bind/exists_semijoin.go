@@ -109,13 +109,17 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
 		return nil, nil
 	}
-	own := pg.MakeResTargetNodeWithVal(&pg.Node{Node: &pg.Node_SubLink{SubLink: s}}, -1)
-	text := ast.Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{own}})
-	if holding {
-		text += " holds"
+	text := func() string {
+		text := ast.DeparsedExpr(&pg.Node{Node: &pg.Node_SubLink{SubLink: s}})
+		if holding { // it is another value then
+			text += " holds"
+		}
+		return text
 	}
-	if same := r.valued(text, pos); same != nil {
-		return same, nil
+	if len(r.values) > 0 {
+		if same := r.valued(text(), pos); same != nil {
+			return same, nil
+		}
 	}
 	row := s.Testexpr.GetRowExpr()
 	var met *meeting
@@ -133,7 +137,7 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	}
 	found, refusal := found(b, r, s, met, holding)
 	if refusal == nil && met.around { // what is beside these rows is beside others once they have more columns
-		r.values = append(slices.Clone(r.values), unitValue{text, found})
+		r.values = append(slices.Clone(r.values), unitValue{text(), found})
 	}
 	return found, refusal
 }

@@ -30,10 +30,7 @@ func (b *Binder) full(on []equation, left, right *Rows, quals []*pg.Node, onLeft
 		}
 	}
 	onLeft, onRight, both, refusal := b.ofSides(left, right, quals, onLeft, onRight)
-	for _, n := range both {
-		refusal = cmp.Or(refusal, outerCondition.At(ast.Location(n)))
-	}
-	if refusal != nil {
+	if refusal = cmp.Or(refusal, noneReadsBoth(both)); refusal != nil {
 		return nil, refusal
 	}
 	p := &derived.Paired{Left: left.Table, Right: right.Table, On: equals(left.Table, right.Table, on), Outer: true}

@@ -319,7 +319,7 @@ func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, on []equa
 	case len(others) == 0:
 		p.Alike = alike
 	case left.Table.MaxRowsPerUnit > 1:
-		return nil, nil, outerCondition.At(ast.Location(others[0]))
+		return nil, nil, noneReadsBoth(others)
 	default:
 		own, keys := *right, len(right.Table.Keys)
 		own.where = onRight
@@ -357,6 +357,14 @@ func (b *Binder) ofSides(left, right *Rows, quals []*pg.Node, onLeft, onRight []
 		}
 	}
 	return onLeft, onRight, both, nil
+}
+
+// noneReadsBoth refuses conditions of an outer join that read both sides.
+func noneReadsBoth(list []*pg.Node) *refuse.Refusal {
+	if len(list) == 0 {
+		return nil
+	}
+	return outerCondition.At(ast.Location(list[0]))
 }
 
 // inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no

@@ -245,7 +245,7 @@ func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refu
 	if refusal != nil {
 		return nil, refusal
 	}
-	if slices.ContainsFunc(ends, func(e *semantics.Expr) bool { return semantics.IsMoment(e.Type()) || e.Type() == policy.IntervalT }) {
+	if slices.ContainsFunc(ends, func(e *semantics.Expr) bool { return e.Type().Moment() || e.Type() == policy.IntervalT }) {
 		return b.times(list, f, ends)
 	}
 	typ, refusal := commonType([][]*semantics.Expr{ends[:1], ends[1:2], ends[len(ends)-1:]}, 0)

@@ -45,9 +45,7 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 			return out, refusal
 		}
 		t = b.listTable(n, scope)
-		list, wrong := b.candidatesOf(nil, n, scope)
-		known := n.GetRangeFunction() != nil && (list != nil || wrong != nil)
-		if t == nil && from.fan == nil && !known {
+		if t == nil && from.fan == nil && !knownSeries(b, n, scope) {
 			var refusal *refuse.Refusal
 			if t, alias, refusal = b.answeredTable(n, scope); refusal != nil {
 				return nil, refusal
@@ -94,6 +92,15 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 		return out, refusal
 	}
 	return l.columns(from, rest, j)
+}
+
+// knownSeries reports whether a function of FROM is a list that is known here, or is refused as one.
+func knownSeries(b *Binder, n *pg.Node, scope *Scope) bool {
+	if n.GetRangeFunction() == nil {
+		return false
+	}
+	list, refusal := b.candidatesOf(nil, n, scope)
+	return list != nil || refusal != nil
 }
 
 // innerItems are the items of FROM that inner joins put together, and what these ask.

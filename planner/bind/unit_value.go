@@ -127,12 +127,8 @@ func links(sel *pg.SelectStmt, around, from *Rows) (linked, alike []link, own []
 	for _, n := range ast.Conjuncts(sel.WhereClause) {
 		k, others := equalKeys(n, around, from)
 		if k == nil || from.sees(n) {
-			if e, ok := equalOf(n, around, from); ok {
-				node := n.GetAExpr().Lexpr
-				if !ofRows(node, from) {
-					node = n.GetAExpr().Rexpr
-				}
-				alike = append(alike, link{nil, e.Left, node})
+			if e, mine := equalOf(n, around, from); mine != nil {
+				alike = append(alike, link{nil, e.Left, mine})
 			} else {
 				own = append(own, n)
 			}

@@ -85,7 +85,7 @@ func TestYAMLIsPolicy(t *testing.T) {
 						t.Errorf("%s: %v of cell %d is outside of %s", kind, q.Domain.Low(cell), cell, a.YAML())
 					}
 				}
-				if most := map[bool]int{false: 400_000, true: 3_300_000}[isTime(c.Type)]; i == 0 && found.Domain.Regular > most {
+				if most := map[bool]int{false: 400_000, true: 3_300_000}[c.Type.Moment()]; i == 0 && found.Domain.Regular > most {
 					t.Errorf("%d cells: %s", found.Domain.Regular, a.YAML())
 				}
 			}

@@ -69,7 +69,7 @@ func (a Answer) YAML() string {
 		item += ", source: " + scalarText(c.Source)
 	}
 	item += ", type: " + typeText(c) + ", domain: " + a.domain()
-	if a.Found() && !isTime(c.Type) {
+	if a.Found() && !c.Type.Moment() {
 		item += ", outside: clamp"
 	}
 	if c.Comment != "" {
@@ -198,10 +198,6 @@ func (a Answer) Says(unit string) []string {
 		lines = append(lines, "they reach the end of all that is looked at: there may be more beyond it")
 	}
 	return lines
-}
-
-func isTime(t policy.Type) bool {
-	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
 }
 
 // typeText is a type as a policy in one line has it: what has commas in it is quoted.

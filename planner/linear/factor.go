@@ -336,7 +336,7 @@ func (v *Solver) isBucket(e *semantics.Expr) bool {
 		return false
 	}
 	c := v.Table.Columns[e.Cols[0]]
-	return c.Type == policy.DateType || semantics.IsMoment(c.Type) || semantics.BetweenMoments(c)
+	return c.Type.Moment() || semantics.BetweenMoments(c)
 }
 
 func (v *Solver) firstPosition(p *Factor) int {

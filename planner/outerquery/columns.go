@@ -127,24 +127,6 @@ func Outputs(b *aggregate.Binder, p *plans.Plan, notes *semantics.Notes, listed 
 	return list
 }
 
-// Occupied returns the SELECTs of a bound statement whose groups are counted, averaged or listed above them, so that
-// those that nobody is in would decide the answer: see emptygroups.go. A statement is bound again where there are some.
-func Occupied(b *aggregate.Binder, listed bool) map[*pg.SelectStmt]bool {
-	w := walkOf(b, false)
-	w.searches(&emptySearch{occupied: map[*pg.SelectStmt]bool{}})
-	w.all(listed)
-	return w.groups.occupied
-}
-
-// all is the whole statement, which may be a list in another.
-func (w *walk) all(listed bool) relation {
-	out := w.query(w.b.Top)
-	if listed && (w.b.Top.LimitCount == nil || ast.IsNoLimit(w.b.Top.LimitCount)) {
-		w.takePart(out.from)
-	}
-	return out
-}
-
 // query tells what one SELECT hands on.
 func (w *walk) query(sel *pg.SelectStmt) relation {
 	if sel == nil || w.without != nil && w.without(sel) {

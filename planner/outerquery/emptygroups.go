@@ -117,11 +117,11 @@ func asksForAll(n *pg.Node) bool {
 
 // allGroups is that condition.
 var allGroups = sync.OnceValue(func() *pg.Node {
-	made, err := pg.Parse("SELECT count(*) >= 0")
+	n, err := ast.ParsedExpr("count(*) >= 0")
 	if err != nil {
 		panic("outerquery: " + err.Error()) // the text is ours
 	}
-	return made.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val
+	return n
 })
 
 // planned adds how many rows groups have in the plan, and the error of their counts.

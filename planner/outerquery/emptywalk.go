@@ -20,6 +20,24 @@ import (
 // the sub-query's rows are the leaf's, without the groups that its HAVING leaves out, with n for a count; then avg is
 // asked whether what it reads at such a group changes it. None is looked for where a walk does not ask for groups.
 
+// Occupied returns the SELECTs of a bound statement whose groups are counted, averaged or listed above them, so that
+// those that nobody is in would decide the answer: see emptygroups.go. A statement is bound again where there are some.
+func Occupied(b *aggregate.Binder, listed bool) map[*pg.SelectStmt]bool {
+	w := walkOf(b, false)
+	w.searches(&emptySearch{occupied: map[*pg.SelectStmt]bool{}})
+	w.all(listed)
+	return w.groups.occupied
+}
+
+// all is the whole statement, which may be a list in another.
+func (w *walk) all(listed bool) relation {
+	out := w.query(w.b.Top)
+	if listed && (w.b.Top.LimitCount == nil || ast.IsNoLimit(w.b.Top.LimitCount)) {
+		w.takePart(out.from)
+	}
+	return out
+}
+
 // groupsOfLeaf tells the groups of an aggregation over private rows, and what its columns are worth there.
 func (w *walk) groupsOfLeaf(g *aggregate.Grouping, sel *pg.SelectStmt, out *relation) {
 	if w.groups == nil {

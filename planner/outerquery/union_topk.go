@@ -215,7 +215,7 @@ func seriesBounded(b *aggregate.Binder, f *pg.FuncCall) *refuse.Refusal {
 			if i == 2 {
 				typ = policy.IntervalT
 			}
-			if semantics.IsMoment(of.Type()) && e.Type() == policy.Unknown {
+			if of.Type().Moment() && e.Type() == policy.Unknown {
 				typed, err := b.Env.Coerce(e.Expr, typ)
 				if err != nil {
 					return nil

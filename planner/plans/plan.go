@@ -258,6 +258,7 @@ type CountColumn struct {
 	Type   policy.Type // of what is chosen; 0 means counts, which are bigint
 	Typmod int32       // of a char that is chosen
 	Unit   *big.Rat    // what one of a sum's whole numbers is worth in the answer; nil means rows are counted
+	Width  bool        // these are half-widths of another column, or twice those
 	Runs   []Run
 }
 

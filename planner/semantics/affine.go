@@ -159,7 +159,7 @@ func (r affineReader) together(a, b *Affine, ta, tb policy.Type) (x, y *Affine, 
 	if t = policy.TimestampT; ta == policy.TimestampTZ || tb == policy.TimestampTZ {
 		t = policy.TimestampTZ
 	}
-	if !IsMoment(ta) || !IsMoment(tb) {
+	if !ta.Moment() || !tb.Moment() {
 		return nil, nil, t, false
 	}
 	a, b = r.asInstant(a, ta, t), r.asInstant(b, tb, t)
@@ -179,7 +179,7 @@ func (r affineReader) sum(e *Expr) *Affine {
 	if tb == policy.DateType && ta == policy.IntervalT {
 		b, tb = r.asInstant(b, tb, policy.TimestampT), policy.TimestampT
 	}
-	if IsMoment(ta) && IsMoment(tb) {
+	if ta.Moment() && tb.Moment() {
 		var ok bool
 		if a, b, ta, ok = r.together(a, b, ta, tb); !ok {
 			return nil

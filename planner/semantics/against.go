@@ -149,7 +149,7 @@ func (l *Lowerer) byShifts(e *Expr, at int) (t truth, ok bool, refusal *refuse.R
 	}
 	switch t := by.Type(); {
 	case t.Integer() && unit.Integer() && c.Type.Integer(), t == policy.DateType && unit == policy.DateType && c.Type == policy.DateType:
-	case IsMoment(t) && IsMoment(unit) && IsMoment(c.Type):
+	case t.Moment() && unit.Moment() && c.Type.Moment():
 		both := policy.TimestampT
 		if t == policy.TimestampTZ || unit == policy.TimestampTZ {
 			both = policy.TimestampTZ

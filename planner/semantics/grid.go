@@ -366,11 +366,6 @@ func StepsOf(v policy.Value) *big.Rat {
 	return nil
 }
 
-// IsMoment tells dates and moments.
-func IsMoment(t policy.Type) bool {
-	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
-}
-
 // Binary digits of the whole numbers of a domain: of values from 8 to 15 three are open, and 8 is in all of them.
 
 // Digit is one that the values of a domain may differ in: those have it for which (x − from) % modulus ≥ half.

@@ -47,11 +47,11 @@ func (t *Translator) infinite(op string, pos int, nodes []*pg.Node) (*Expr, *ref
 // beside is x op infinity. A literal says nothing of its type: beside what is no moment it is another.
 func (t *Translator) beside(op string, pos int, n *pg.Node, sign int, typ policy.Type) (*Expr, *refuse.Refusal) {
 	if own, of := t.endless(n); own != 0 && (typ != policy.Unknown || of != policy.Unknown) {
-		return ConstantExpr(holds(op, own-sign), policy.Bool, pos), nil
+		return ConstantExpr(comparesAs(op, own-sign), policy.Bool, pos), nil
 	}
 	x, r := t.Expr(n)
 	untyped := r == nil && x.Type() == policy.Unknown && typ != policy.Unknown && x.Form == formConstant
-	if r != nil || !IsMoment(x.Type()) && !untyped {
+	if r != nil || !x.Type().Moment() && !untyped {
 		return nil, r
 	}
 	if typ != policy.Unknown {
@@ -61,7 +61,7 @@ func (t *Translator) beside(op string, pos int, n *pg.Node, sign int, typ policy
 		return nil, r
 	}
 	null := ConstantExpr(nil, policy.Bool, pos)
-	if holds(op, -sign) {
+	if comparesAs(op, -sign) {
 		return t.Junction(FormOr, pos, NotNull(x), null)
 	}
 	present, r := t.Not(NotNull(x))
@@ -74,7 +74,7 @@ func (t *Translator) beside(op string, pos int, n *pg.Node, sign int, typ policy
 // orElse is x op coalesce(value, infinity).
 func (t *Translator) orElse(op string, pos int, value, x *pg.Node, sign int) (*Expr, *refuse.Refusal) {
 	v, r := t.Expr(value)
-	if r != nil || !IsMoment(v.Type()) {
+	if r != nil || !v.Type().Moment() {
 		return nil, r
 	}
 	otherwise, r := t.beside(op, pos, x, sign, v.Type())
@@ -88,29 +88,12 @@ func (t *Translator) orElse(op string, pos int, value, x *pg.Node, sign int) (*E
 	return t.Case([]*Expr{NotNull(v), own, otherwise}, pos)
 }
 
-// holds tells a op b by the sign of a − b.
-func holds(op string, sign int) bool {
-	switch op {
-	case "<":
-		return sign < 0
-	case "<=":
-		return sign <= 0
-	case ">":
-		return sign > 0
-	case ">=":
-		return sign >= 0
-	case "<>":
-		return sign != 0
-	}
-	return sign == 0
-}
-
 // endless is 1 for 'infinity', −1 for '-infinity', as a literal, a parameter, or of a type of moments; 0 of all else.
 func (t *Translator) endless(n *pg.Node) (sign int, typ policy.Type) {
 	typ = policy.Unknown
 	if c := n.GetTypeCast(); c != nil {
 		to, _, array, r := ast.ScalarType(c.TypeName)
-		if r != nil || array || !IsMoment(to) {
+		if r != nil || array || !to.Moment() {
 			return 0, typ
 		}
 		n, typ = c.Arg, to
@@ -126,7 +109,7 @@ func (t *Translator) endless(n *pg.Node) (sign int, typ policy.Type) {
 				policy.Timestamp(math.MinInt64): "-infinity", policy.Timestamptz(math.MinInt64): "-infinity",
 			}[v]
 		}
-		if IsMoment(t.Params.TypeOf(p)) {
+		if t.Params.TypeOf(p).Moment() {
 			typ = t.Params.TypeOf(p)
 		}
 	}

@@ -60,7 +60,7 @@ func (e *Expr) order(env scalar.Env, op string) {
 	if e.within = withinOf(op, e.Args); e.Type() == policy.TimeT && (op == "+" || op == "-") {
 		e.Monotone, e.within = false, nil // past midnight a clock begins again
 	}
-	if e.Monotone && at >= 0 && IsMoment(e.Args[at].Type()) {
+	if e.Monotone && at >= 0 && e.Args[at].Type().Moment() {
 		e.orderMoments(op, e.Args[at], env.Zone)
 	}
 }

@@ -188,7 +188,7 @@ func (p *periods) field(e *Expr) (period int64, ok bool) {
 // fields is after how many units some fields of a time come round. Its time of the day does so with its hour.
 func (p *periods) fields(at *Expr, fields []string) (period int64, ok bool) {
 	along, ok := p.moves(at)
-	if !ok || !IsMoment(at.Type()) || len(fields) == 0 || at.Type() == policy.TimestampTZ && !p.fixed(p.box.Env.Zone, at) {
+	if !ok || !at.Type().Moment() || len(fields) == 0 || at.Type() == policy.TimestampTZ && !p.fixed(p.box.Env.Zone, at) {
 		return 0, false
 	}
 	period = along
@@ -217,7 +217,7 @@ func (p *periods) moves(e *Expr) (along int64, ok bool) {
 	if along, ok = p.moves(from); !ok {
 		return 0, false
 	}
-	dated := IsMoment(from.Type()) && IsMoment(e.Type())
+	dated := from.Type().Moment() && e.Type().Moment()
 	if !dated && !(from.Type().Integer() && e.Type().Integer()) {
 		return 0, false
 	}

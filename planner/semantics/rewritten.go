@@ -44,17 +44,15 @@ var quoted = `CASE WHEN $1 IS NULL THEN 'NULL' WHEN strpos(concat($1), '\') > 0
 // parsed are the trees of such texts.
 var parsed sync.Map
 
-// written is an expression of the text with nodes in the place of $1, $2 and so on, all at one place.
-func written(text string, pos int, nodes ...*pg.Node) *pg.Node {
+// written is an expression of the text with nodes in the place of $1, $2 and so on.
+func written(text string, nodes ...*pg.Node) *pg.Node {
 	tree, known := parsed.Load(text)
 	if !known {
-		made, err := pg.Parse("SELECT " + text)
+		made, err := ast.ParsedExpr(text)
 		if err != nil {
 			panic("semantics: " + err.Error()) // texts are constants of this file
 		}
-		tree = made.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val
-		ast.PlaceAt(tree.(*pg.Node).ProtoReflect(), int32(pos))
-		parsed.Store(text, tree)
+		tree, _ = parsed.LoadOrStore(text, made)
 	}
 	var part func(n *pg.Node) (*pg.Node, *refuse.Refusal)
 	part = func(n *pg.Node) (*pg.Node, *refuse.Refusal) {
@@ -79,9 +77,9 @@ func (t *Translator) rewritten(name string, f *pg.FuncCall) (*Expr, *refuse.Refu
 		if name == "num_nonnulls" {
 			test = "CASE WHEN $1 IS NULL THEN 0 ELSE 1 END"
 		}
-		sum := written(test, pos, args[0])
+		sum := written(test, args[0])
 		for _, n := range args[1:] {
-			sum = written("$1 + $2", pos, sum, written(test, pos, n))
+			sum = written("$1 + $2", sum, written(test, n))
 		}
 		return t.Expr(sum)
 	case name == "array_position" && len(args) == 2:
@@ -93,7 +91,7 @@ func (t *Translator) rewritten(name string, f *pg.FuncCall) (*Expr, *refuse.Refu
 		}
 		return t.Expr(pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("concat")}, parts, int32(pos)))
 	case name == "overlaps" && len(args) == 4:
-		return t.overlap(args, pos)
+		return t.overlap(args)
 	}
 	return nil, nil
 }
@@ -154,7 +152,7 @@ func formatted(template string, args []*pg.Node, pos int) (parts []*pg.Node, ok 
 		case 's':
 			parts = append(parts, args[next])
 		case 'L':
-			parts = append(parts, written(quoted, pos, args[next]))
+			parts = append(parts, written(quoted, args[next]))
 		default:
 			return nil, false
 		}
@@ -163,7 +161,7 @@ func formatted(template string, args []*pg.Node, pos int) (parts []*pg.Node, ok 
 }
 
 // overlap is OVERLAPS of periods of moments, of which each has two ends, or one and a length.
-func (t *Translator) overlap(args []*pg.Node, pos int) (*Expr, *refuse.Refusal) {
+func (t *Translator) overlap(args []*pg.Node) (*Expr, *refuse.Refusal) {
 	ends, read, lone := slices.Clone(args), map[policy.Type]bool{}, false
 	for i, n := range args {
 		e, r := t.Expr(n)
@@ -173,7 +171,7 @@ func (t *Translator) overlap(args []*pg.Node, pos int) (*Expr, *refuse.Refusal) 
 		read[e.Type()] = true
 		if e.Type() == policy.IntervalT && i%2 == 1 {
 			ends[i] = nil
-		} else if !IsMoment(e.Type()) && e.Type() != policy.Unknown {
+		} else if !e.Type().Moment() && e.Type() != policy.Unknown {
 			return nil, nil
 		}
 		lone = lone || e.Type() == policy.Unknown && i%2 == 1
@@ -190,12 +188,12 @@ func (t *Translator) overlap(args []*pg.Node, pos int) (*Expr, *refuse.Refusal) 
 	}
 	for i, n := range ends {
 		if n != nil {
-			ends[i] = written("($1)"+as, pos, n)
+			ends[i] = written("($1)"+as, n)
 		} else {
-			ends[i] = written("$1 + $2", pos, ends[i-1], args[i])
+			ends[i] = written("$1 + $2", ends[i-1], args[i])
 		}
 	}
-	return t.Expr(written(overlaps, pos, ends...))
+	return t.Expr(written(overlaps, ends...))
 }
 
 // rangeOf are the types of ranges whose values are compared here, by the types of these.
@@ -213,7 +211,7 @@ func (t *Translator) within(op string, pos int, nodes []*pg.Node) (*Expr, *refus
 		of, n = n, of
 	}
 	ends := t.Constants(written(`ARRAY[pg_typeof($1)::text, lower($1)::text, upper($1)::text,
-		lower_inc($1)::text, upper_inc($1)::text, isempty($1)::text]`, pos, of), true)
+		lower_inc($1)::text, upper_inc($1)::text, isempty($1)::text]`, of), true)
 	if ends == nil {
 		return nil, nil
 	}
@@ -222,7 +220,7 @@ func (t *Translator) within(op string, pos int, nodes []*pg.Node) (*Expr, *refus
 		return nil, r
 	}
 	if len(ends) != 6 { // which are not there yet
-		e, r := t.Expr(written("$1 IS NOT NULL OR NULL", pos, n))
+		e, r := t.Expr(written("$1 IS NOT NULL OR NULL", n))
 		if r == nil {
 			e.Awaited = true
 		}
@@ -240,9 +238,9 @@ func (t *Translator) within(op string, pos int, nodes []*pg.Node) (*Expr, *refus
 	case "":
 		return ConstantExpr(nil, policy.Bool, pos), nil
 	case "true":
-		return t.Expr(written("$1 IS NULL AND NULL", pos, n))
+		return t.Expr(written("$1 IS NULL AND NULL", n))
 	}
-	cond := written("$1 IS NOT NULL OR NULL", pos, n)
+	cond := written("$1 IS NOT NULL OR NULL", n)
 	for i, op := range []string{">", "<"} {
 		if told[1+i] == "" {
 			continue
@@ -251,7 +249,7 @@ func (t *Translator) within(op string, pos int, nodes []*pg.Node) (*Expr, *refus
 			op += "="
 		}
 		end := ast.Cast(pg.MakeAConstStrNode(told[1+i], int32(pos)), x.Type())
-		cond = written("$1 AND $2 "+op+" $3", pos, cond, n, end)
+		cond = written("$1 AND $2 "+op+" $3", cond, n, end)
 	}
 	return t.Expr(cond)
 }

@@ -358,7 +358,7 @@ func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Exp
 	if arg.Type() == policy.TimeT || typ == policy.TimeT {
 		return e, t.dayTime(e, arg)
 	}
-	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && IsMoment(arg.Type()) && !sameClock(e, arg) {
+	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && arg.Type().Moment() && !sameClock(e, arg) {
 		e.setClock(t.Env.Zone, arg)
 	}
 	return e, nil
@@ -366,7 +366,7 @@ func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Exp
 
 // ordered tells of which types a cast keeps the order.
 func ordered(t policy.Type) bool {
-	return t.Integer() || t.Floating() || t == policy.NumericType || IsMoment(t)
+	return t.Integer() || t.Floating() || t == policy.NumericType || t.Moment()
 }
 
 func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {

@@ -73,7 +73,7 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 			e.Form, e.Want = formExtract, granules[field]
 		}
 	}
-	if name == "to_char" && len(args) == 2 && (args[0].Monotone && IsMoment(args[0].Type()) ||
+	if name == "to_char" && len(args) == 2 && (args[0].Monotone && args[0].Type().Moment() ||
 		args[0].Type() == policy.TimeT && isDayTime(args[0])) && args[1].Form == formConstant &&
 		MustConstant(args[1]) != nil {
 		if unit := scalar.TemplateUnit(predicate.Text(MustConstant(args[1]))); unit != "" {

@@ -94,7 +94,7 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 		return special, nil
 	}
 	word := strings.ToLower(strings.TrimSpace(s))
-	if moment(t) && (word == "infinity" || word == "-infinity") { // which an engine and comparisons read
+	if t.Moment() && (word == "infinity" || word == "-infinity") { // which an engine and comparisons read
 		return word, nil
 	}
 	var typed *scalar.Error
@@ -124,16 +124,6 @@ func unbounded(s string) string {
 	return ""
 }
 
-// special reports whether an element of a list is one.
-func special(element policy.Type, v policy.Value) bool {
-	_, text := v.(string)
-	return text && (element == policy.NumericType || moment(element))
-}
-
-func moment(t policy.Type) bool {
-	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
-}
-
 func infinite() *pgerror.Failure {
 	return pgerror.New("DP002", "a list with an infinite date, or with a numeric that is infinite or NaN, is not available as a parameter").WithHint("Leave the bound out.")
 }
@@ -157,7 +147,7 @@ func readTextArray(env scalar.Env, element policy.Type, s string) (policy.Value,
 		if f != nil {
 			return nil, f
 		}
-		if special(element, v) {
+		if element.Endless(v) {
 			return nil, infinite()
 		}
 		list = append(list, v)
@@ -387,7 +377,7 @@ func readBinaryArray(set *Charset, element policy.Type, raw []byte) (policy.Valu
 			return nil, errBinary
 		}
 		v, err := readBinary(set, element, rest[:size])
-		if err == nil && special(element, v) {
+		if err == nil && element.Endless(v) {
 			err = errInfinite
 		}
 		if err != nil {

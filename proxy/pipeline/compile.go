@@ -330,11 +330,7 @@ func (a *Answerer) plan(ctx context.Context, x *execution, stmt parse.Statement,
 		}
 	}
 	c := a.planContext(ctx, x.Session, x.prior)
-	var p *plans.Plan
-	refusal := a.outside.typed(ctx, x.Session, c, func(c reuse.Context) (refusal *refuse.Refusal) {
-		p, refusal = planner.Build(stmt, params, c)
-		return refusal
-	})
+	p, refusal := a.outside.build(ctx, x.Session, stmt, params, c)
 	refusal = toFetcher(x.Session.Settings.Variables["application_name"], stmt, refusal)
 	if refusal != nil || l.statement == nil || l.lifted.Empty() || !sameList(l.held, a.ledger.Holdings(x.User, x.Dataset.ID)) {
 		return p, refusal
@@ -393,11 +389,7 @@ type OfferedLeaf struct {
 func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (Offer, *refuse.Refusal) {
 	sandboxed := &outside{engine: e.Engine, workers: admission.NewWorkers(0, 0)}
 	c := reuse.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Public: e.Public, Now: e.Now, Unspent: &e.Left}
-	var plan *plans.Plan
-	refusal := sandboxed.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
-		plan, refusal = planner.Build(stmt, []policy.Value{}, c)
-		return refusal
-	})
+	plan, refusal := sandboxed.build(ctx, s, stmt, []policy.Value{}, c)
 	if refusal != nil {
 		return Offer{}, refusal
 	}

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -130,11 +129,7 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (*plans.Plan, []sandbox.Column, *refuse.Refusal) {
 	stmt.ParamTypes = d.Params // those that the client gave are among them
 	for {
-		var plan *plans.Plan
-		refusal := a.outside.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
-			plan, refusal = planner.Build(stmt, nil, c)
-			return refusal
-		})
+		plan, refusal := a.outside.build(ctx, s, stmt, nil, c)
 		if refusal != nil {
 			return plan, nil, refusal
 		}
@@ -260,8 +255,8 @@ func madeUp(leaf *plans.Leaf, about int64) sandbox.Rows {
 		}
 		for c := range leaf.Counts {
 			n := about + about/1000*int64(r%500+7*c)
-			if !strings.HasPrefix(leaf.Counts[c].Name, "n") {
-				n = -1 // a half-width, which each count is above: no row is left out, no average NULL
+			if leaf.Counts[c].Width {
+				n = -1 // each count is above it: no row is left out, no average NULL
 			}
 			row = append(row, madeUpNumber(rows.Columns[len(leaf.Keys)+c].Type, n))
 		}

@@ -168,11 +168,7 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 		refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 			c := a.planContext(ctx, s, x.prior)
 			c.Alternatives = stmt.Explain.Alternatives
-			refusal = a.outside.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
-				plan, refusal = planner.Build(stmt.Explain.Statement, params, c)
-				return refusal
-			})
-			if refusal != nil {
+			if plan, refusal = a.outside.build(ctx, s, stmt.Explain.Statement, params, c); refusal != nil {
 				return toFetcher(s.Settings.Variables["application_name"], stmt.Explain.Statement, refusal)
 			}
 			return a.compileInner(ctx, s, plan, inner)
@@ -197,6 +193,17 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 			return plan, nil
 		}
 	}
+}
+
+// build is planner.Build of a statement of which the sandbox knows some types.
+func (o *outside) build(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, c reuse.Context) (
+	p *plans.Plan, refusal *refuse.Refusal,
+) {
+	refusal = o.typed(ctx, s, c, func(c reuse.Context) (refusal *refuse.Refusal) {
+		p, refusal = planner.Build(stmt, params, c)
+		return refusal
+	})
+	return p, refusal
 }
 
 // typed plans a statement, again and again until the sandbox has named the types of all sub-queries that are answered
