@@ -120,7 +120,7 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 
 // fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
 func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *semantics.Notes) {
-	widest, threshold, climbs := int64(0), int64(0), false
+	widest, threshold, least, climbs := int64(0), int64(0), int64(0), false
 	for n, c := range lp.Counters {
 		if c.Width == nil {
 			continue
@@ -130,7 +130,12 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 			if c.Use == linear.OfValues {
 				times = 2
 			}
-			if of.Ladder != nil {
+			switch {
+			case c.Use == linear.OfFrequency:
+				p.fillLeast(run, of, lp.Frequency)
+				least = max(least, run.Known)
+				continue
+			case of.Ladder != nil:
 				run.Off, run.Known, climbs = of, times, climbs || c.Use == linear.OfMeans
 				continue
 			}
@@ -142,6 +147,14 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 			}
 		}
 	}
+	if f := lp.Frequency; f.Units > 0 {
+		text := fmt.Sprintf("groups of fewer than %d units (%s) are not shown (min_frequency)", f.Units,
+			lp.Table.Dataset.UnitName())
+		if least > 0 {
+			text += fmt.Sprintf(": one is shown if more than %d are counted in it", least)
+		}
+		notes.Add(text)
+	}
 	if threshold > 0 {
 		notes.Add("(DISTINCT …) is of the declared values that more than " + predicate.Text(threshold) + " rows have, which is twice the error of their counts: it may miss rarer ones, and GROUP BY shows the counts")
 	}
@@ -151,6 +164,15 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 	if climbs {
 		notes.Add("avg, variance and the like are NULL where the count of their rows is within its own error")
 	}
+}
+
+// fillLeast fills the rows of a column with what a count of units is above in a group that min_frequency shows.
+func (p assembly) fillLeast(run, of *plans.Run, f policy.Frequency) {
+	if of.Ladder != nil {
+		run.Off, of.Frequency = of, f
+		return
+	}
+	run.Known = f.Units - 1 + p.RunErrorAt(of, f.Confidence()).HalfWidth
 }
 
 // noteFew notes where the number of different values is lost in its noise.

@@ -28,9 +28,14 @@ func TestGolden(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			p := testPolicy(t)
-			if filepath.Base(file) == "anyrows.txt" { // its visits have no bound of rows
+			switch filepath.Base(file) {
+			case "anyrows.txt": // its visits have no bound of rows
 				visits := p.Datasets[0].Table("public", "visits")
 				visits.AnyRows, visits.MaxRowsPerUnit, visits.Releases = true, 1_000_000, nil
+			case "frequency.txt":
+				ward := p.Datasets[0].Table("public", "visits").Column("ward")
+				p.Datasets[0].Frequency = policy.Frequency{Units: 10, Beta: 0.05}
+				ward.Frequency = policy.Frequency{Units: 20, Beta: 0.1}
 			}
 			runGolden(t, file, testContext(t, p))
 		})

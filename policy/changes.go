@@ -150,6 +150,7 @@ func datasetChanges(c *changes, was, d *Dataset) {
 	of("datasets_changed", "public number of units", was.Units, d.Units)
 	of("datasets_changed", "levels", was.levelWords(), d.levelWords())
 	of("datasets_changed", "buying", was.Buying, d.Buying)
+	of("datasets_changed", "min_frequency", was.Frequency, d.Frequency)
 	of("datasets_changed", "large_products: threshold", was.Threshold, d.Threshold)
 	if was.Cap.Cost != d.Cap.Cost {
 		c.add("caps_changed", "%s: %v to %v", d.ID, was.Cap.Cost, d.Cap.Cost)
@@ -235,6 +236,7 @@ func tableChanges(c *changes, was, t *Table) {
 		{"source", was.sourceWords(), t.sourceWords()}, {"public", fmt.Sprint(was.Public), fmt.Sprint(t.Public)}, {"static", fmt.Sprint(was.Static), fmt.Sprint(t.Static)},
 		{"extremes", fmt.Sprint(was.Extreme), fmt.Sprint(t.Extreme)},
 		{"expected_rows", fmt.Sprint(was.ExpectedRows), fmt.Sprint(t.ExpectedRows)}, {"rows of one unit that count", was.boundWords(), t.boundWords()}, {"max_rows", fmt.Sprint(was.MaxRows), fmt.Sprint(t.MaxRows)},
+		{"min_frequency", was.Frequency.String(), t.Frequency.String()},
 		{"most that one unit adds to a count", totalWords(was.MaxTotal), totalWords(t.MaxTotal)},
 		{"unit", was.pathWords(), t.pathWords()}, {"appends", was.appendWords(), t.appendWords()}, {"row_rank", was.RowRank, t.RowRank}, {"unique", fmt.Sprint(was.Unique), fmt.Sprint(t.Unique)},
 	} {

@@ -93,12 +93,12 @@ func TestChangesForgetNothing(t *testing.T) {
 		{Server{}, "Listen Admin Console MCP TLS LDAP OIDC Timing Limits FixedWork Spans"},
 		{User{}, "Name Login Verifier Identity Disabled Admin Settings Scoped"},
 		{Group{}, "Name Members"},
-		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Tables; RenamedFrom groups Level finds whole lists"},
+		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Frequency Tables; RenamedFrom groups Level finds whole lists"},
 		{Unit{}, "Row Name Table Column Type"},
 		{Budget{}, "Allowance Refresh Lifetime Level"},
 		{Defaults{}, "Epsilon MaxEpsilon Confidence Freshness"},
-		{Table{}, "Name Schema Source File View Public Static Extreme ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit AnyRows MaxTotal MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Places Opened Listed"},
-		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment MaxTotal; Table Blanks Ragged Product NullKey Hidden Refers Any Reading Beside Input List"},
+		{Table{}, "Name Schema Source File View Public Static Extreme ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit AnyRows MaxTotal MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics Frequency; Dataset Derived Places Opened Listed"},
+		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment MaxTotal Frequency; Table Blanks Ragged Product NullKey Hidden Refers Any Reading Beside Input List"},
 		{Release{}, "Name Kind Columns Cost Refresh Insist Widths Mechanism Updates Rows Queries; Table Epsilon Levels"},
 	} {
 		var names []string

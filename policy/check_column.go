@@ -69,6 +69,7 @@ func column(t *Table, f *columnT, at place) *Column {
 		return col
 	}
 	col.MaxTotal = maxTotal(t, f.MaxTotal, at.key("max_total_per_unit"))
+	col.Frequency = minFrequency(f.MinFrequency, at.key("min_frequency"))
 	if t.Analysed() {
 		viewColumn(col, f, at)
 		return col

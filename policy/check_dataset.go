@@ -53,6 +53,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 	c.budgets(d, f, at.key("budgets"))
 	d.Defaults = defaults(&f.Defaults, d.Accountant, at.key("defaults").within("defaults", ""))
 	d.Buying = buying(&f.Buying, at.key("buying"))
+	d.Frequency = minFrequency(f.MinFrequency, at.key("min_frequency"))
 	if len(f.Tables) == 0 {
 		at.key("tables").problem("tables is empty, must have at least one")
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -150,7 +151,7 @@ func publicTable(t *Table, f *tableT, at place) {
 	at.unwanted("%s is for private tables, and this one is public", map[string]bool{
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "unique": len(f.Unique) > 0, "extremes": f.Extremes.asked(), "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
-		"max_total_per_unit": f.MaxTotalPerUnit != "",
+		"max_total_per_unit": f.MaxTotalPerUnit != "", "min_frequency": f.MinFrequency != frequencyT{},
 
 		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
 	})
@@ -208,6 +209,7 @@ func privateTable(t *Table, f *tableT, at place) {
 	}
 	t.MaxRowsPerUnit = whole64(f.MaxRowsPerUnit, 1, maxRowsPerUnit, at.key("max_rows_per_unit"), "max_rows_per_unit")
 	t.MaxTotal = maxTotal(t, f.MaxTotalPerUnit, at.key("max_total_per_unit"))
+	t.Frequency = minFrequency(f.MinFrequency, at.key("min_frequency"))
 	d := t.Dataset
 	if d.Unit.Row {
 		at.unwanted("%s is given, but in this dataset each row is a unit", map[string]bool{"row_rank": f.RowRank != "", "unit": f.Unit != ""})
@@ -247,6 +249,27 @@ func maxTotal(t *Table, text decimal, at place) *big.Rat {
 		return most
 	}
 	return nil
+}
+
+// defaultBeta is how likely a group of too few units is shown at most, where the policy does not say it.
+const defaultBeta = 0.05
+
+// minFrequency reads how many units are in a group that is shown.
+func minFrequency(f frequencyT, at place) Frequency {
+	if f.Units == "" {
+		if f.Beta != "" {
+			at.problem("min_frequency has no units: the fewest of a group that is shown")
+		}
+		return Frequency{}
+	}
+	out := Frequency{whole64(f.Units, 1, maxRowsPerUnit, at, "min_frequency"), defaultBeta}
+	if f.Beta != "" {
+		var err error
+		if out.Beta, err = strconv.ParseFloat(string(f.Beta), 64); err != nil || !(out.Beta > 0 && out.Beta < 0.5) {
+			at.key("beta").problem("beta is %.40q, must be a number above 0 and below 0.5", f.Beta)
+		}
+	}
+	return out
 }
 
 // groupBounds reads the bounds by groups, which take the place of the bound of rows: that is their product.
@@ -427,7 +450,7 @@ func analysedTable(f *tableT, at place) {
 			"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
 			"max_rows_per_group": f.MaxRowsPerGroup != "", "max_rows": f.MaxRows != "", "expected_rows": f.ExpectedRows != "",
 			"extremes": f.Extremes.asked(), "releases": len(f.Releases) > 0,
-			"max_total_per_unit":  f.MaxTotalPerUnit != "",
+			"max_total_per_unit": f.MaxTotalPerUnit != "", "min_frequency": f.MinFrequency != frequencyT{},
 			"rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
 		})
 }
@@ -437,7 +460,7 @@ func viewColumn(col *Column, f *columnT, at place) {
 	at.unwanted("%s is given, but the column is what the SELECT in source makes it; give it to the columns that the SELECT reads",
 		map[string]bool{
 			"source": f.Source != "", "domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
-			"extremes": f.Extremes != "", "other": f.Other != "",
+			"extremes": f.Extremes != "", "other": f.Other != "", "min_frequency": f.MinFrequency != frequencyT{},
 		})
 	switch f.Keys {
 	case "join":

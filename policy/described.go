@@ -398,6 +398,9 @@ func (c *Column) words() string {
 	if c.MaxTotal != nil {
 		parts = append(parts, "of one unit at most "+totalWords(c.MaxTotal)+" in all")
 	}
+	if c.Frequency.Units > 0 {
+		parts = append(parts, "of its groups those of "+c.Frequency.String())
+	}
 	return strings.Join(parts, "; ")
 }
 

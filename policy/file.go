@@ -177,6 +177,8 @@ type datasetT struct {
 	NullUnit    string             `yaml:"null_unit" jsonschema:"enum=exclude,enum=each,default=exclude" jsonschema_description:"Rows whose unit is NULL: left out, or each a unit of its own (assumed). A table may say otherwise."`
 	Large       string             `yaml:"large_products" jsonschema:"enum=refuse,enum=threshold,default=refuse" jsonschema_description:"GROUP BY of plain columns with more than 2^20 combinations: refused, or those combinations are found and shown that enough units have, which needs a delta."`
 	Limits      later              `yaml:"limits"`
+
+	MinFrequency frequencyT `yaml:"min_frequency" jsonschema_description:"Groups of fewer units are not shown."`
 }
 
 // unitT is `row` or a mapping; see its schema.
@@ -239,6 +241,13 @@ type tableT struct {
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         extremesT  `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered: true, as extreme quantiles, which tell where the outermost rows lie; declared, by the ends of the domain, which cost nothing and tell nothing of the rows. With true, so are those of the numbers of a unit's rows."`
 	Limits           later      `yaml:"limits"`
+	MinFrequency     frequencyT `yaml:"min_frequency" jsonschema_description:"Groups of fewer units are not shown."`
+}
+
+// frequencyT is a number of units or a mapping; see its schema.
+type frequencyT struct {
+	Units integer `yaml:"units" jsonschema:"required" jsonschema_description:"The fewest of a group that is shown."`
+	Beta  decimal `yaml:"beta" jsonschema:"default=0.05" jsonschema_description:"How likely one of fewer may be shown."`
 }
 
 // uniqueT is a column's name or a list of names; see its schema.
@@ -266,7 +275,10 @@ type columnT struct {
 	Keys     string    `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column; without a domain it is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
 	Extremes extremesT `yaml:"extremes" jsonschema_description:"min and max of this column are answered: true, as extreme quantiles; declared, by the ends of its domain. Without it what the table says."`
 	MaxTotal decimal   `yaml:"max_total_per_unit" jsonschema_description:"Most that a unit's values add up to."`
-	Other    string    `yaml:"other" jsonschema:"enum=show,enum=hide,default=show" jsonschema_description:"What GROUP BY does with the group of values outside the domain: a row of the answer, or none. They are counted wherever nothing is grouped by the column."`
+
+	MinFrequency frequencyT `yaml:"min_frequency" jsonschema_description:"Groups of fewer units are not shown."`
+
+	Other string `yaml:"other" jsonschema:"enum=show,enum=hide,default=show" jsonschema_description:"What GROUP BY does with the group of values outside the domain: a row of the answer, or none. They are counted wherever nothing is grouped by the column."`
 }
 
 // domainT is a mapping, or the word private or any; see its schema.
@@ -375,6 +387,12 @@ func (extremesT) JSONSchema() *jsonschema.Schema {
 func (appendsT) JSONSchema() *jsonschema.Schema {
 	type mapping appendsT
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, reflected((*mapping)(nil))}}
+}
+
+// JSONSchema says that min_frequency is a number or a mapping.
+func (frequencyT) JSONSchema() *jsonschema.Schema {
+	type mapping frequencyT
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "integer"}, reflected((*mapping)(nil))}}
 }
 
 // JSONSchema says that a domain is a mapping or the word private or any.

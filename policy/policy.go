@@ -195,6 +195,7 @@ type Dataset struct {
 	finds       bool                // some question may find keys
 	lists       map[string][]string // the values of lists that were read, by their names
 	Buying      Buying
+	Frequency   Frequency // min_frequency of all tables
 	Tables      []*Table
 
 	whole *Dataset // of a view; see Policy

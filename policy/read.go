@@ -172,6 +172,12 @@ func (a *appendsT) UnmarshalYAML(n *yaml.Node) error {
 	return wordOr(n, func(word string) { a.Column = word }, (*mapping)(a))
 }
 
+// UnmarshalYAML takes a number of units or a mapping.
+func (f *frequencyT) UnmarshalYAML(n *yaml.Node) error {
+	type mapping frequencyT
+	return wordOr(n, func(word string) { f.Units = integer(word) }, (*mapping)(f))
+}
+
 // UnmarshalYAML takes `private`, `any` or a mapping.
 func (d *domainT) UnmarshalYAML(n *yaml.Node) error {
 	type mapping domainT

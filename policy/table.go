@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 	"time"
@@ -47,6 +48,8 @@ type Table struct {
 
 	// MaxTotal is max_total_per_unit, the most that a unit adds to a count; nil means none is declared.
 	MaxTotal *big.Rat
+
+	Frequency Frequency // min_frequency
 }
 
 // Via finds a row's unit in another table of the dataset: that of the row whose Key equals this row's Column. Key must
@@ -111,6 +114,49 @@ type Column struct {
 
 	// MaxTotal is max_total_per_unit, the most that a unit's values add up to; nil means none is declared.
 	MaxTotal *big.Rat
+
+	Frequency Frequency // min_frequency
+}
+
+// Frequency is min_frequency: a group of fewer than Units units is shown with probability Beta at most. The zero value
+// shows each.
+type Frequency struct {
+	Units int64
+	Beta  float64 // in (0, ½), where there are Units
+}
+
+// String returns "", or the rule in words: "10 units, but with a probability of 0.05".
+func (f Frequency) String() string {
+	if f.Units == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d units, but with a probability of %g", f.Units, f.Beta)
+}
+
+// Confidence is that of half-widths which are exceeded upwards with the probability Beta at most.
+func (f Frequency) Confidence() mechanisms.Confidence {
+	c, err := mechanisms.NewConfidence(1 - 2*f.Beta)
+	if err != nil {
+		panic("policy: " + err.Error()) // Beta is in (0, ½)
+	}
+	return c
+}
+
+// Both is the rule that keeps two rules.
+func (f Frequency) Both(g Frequency) Frequency {
+	if f.Units == 0 || g.Units == 0 {
+		return Frequency{f.Units + g.Units, f.Beta + g.Beta}
+	}
+	return Frequency{max(f.Units, g.Units), min(f.Beta, g.Beta)}
+}
+
+// MinFrequency is the rule for groups of a private table's rows: that of the dataset, and of the tables below it.
+func (t *Table) MinFrequency() Frequency {
+	f := t.Dataset.Frequency
+	for _, b := range t.Base() {
+		f = f.Both(b.Frequency)
+	}
+	return f
 }
 
 // NullRule says what a NULL becomes.

@@ -155,7 +155,9 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 
 // Flat is the question with the counters of all candidates side by side; at says which are whose.
 func (f *fanned) Flat() (q *linear.Question, at [][]int) {
-	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, SQL: f.g.Question.SQL, Keys: f.privateKeys(), OffGrid: f.g.Question.OffGrid}
+	g := f.g.Question
+	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, SQL: g.SQL, Keys: f.privateKeys(), OffGrid: g.OffGrid,
+		Frequency: g.Frequency}
 	at = make([][]int, len(f.each))
 	for i, sub := range f.each {
 		for n, c := range sub.Question.Counters {

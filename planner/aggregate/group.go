@@ -40,7 +40,7 @@ type Grouping struct {
 	given      map[*pg.Node]*Found // what nodes mean that were looked at first: Thresholds, and those of occupied
 	Thresholds bool                // comparisons of a count with a constant, where nothing else is shown
 	Fanned     *fanned             // the rows meet a public list
-	occupied   []*pg.Node          // conditions beside HAVING: enough rows are in a group
+	occupied   []*pg.Node          // conditions beside HAVING: enough rows, or units, are in a group
 }
 
 // Group binds a grouped SELECT over private rows.
@@ -101,6 +101,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		return nil, refusal
 	}
 	g.combine()
+	findFrequency(g)
 	if g.Fanned != nil {
 		if refusal := g.Fanned.tellsApart(ast.Location(sel.FromClause[0])); refusal != nil {
 			return nil, refusal
@@ -122,10 +123,10 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 	if b.Groups[sel] = g; b.Occupied[sel] {
 		g.Present(linear.OfGroups)
 	}
-	return g, nil
+	return g, frequent(g)
 }
 
-// Having are the conditions on groups: HAVING, and that they are occupied.
+// Having are the conditions on groups: HAVING, that they are occupied, and min_frequency.
 func Having(g *Grouping) *pg.Node {
 	return bind.AllOf(append(ast.Conjuncts(g.Sel.HavingClause), g.occupied...))
 }

@@ -176,7 +176,7 @@ func (g *Grouping) showsFirstKeys() bool {
 // findTop notes that a grouping shows the first n keys alone.
 func (g *Grouping) findTop() {
 	sel := g.Sel
-	if len(g.Question.Keys) == 0 || g.Question.Sets != nil || !g.showsFirstKeys() {
+	if len(g.Question.Keys) == 0 || g.Question.Sets != nil || g.Question.Frequency.Units > 0 || !g.showsFirstKeys() {
 		return
 	}
 	by := sel.SortClause[0].GetSortBy()

@@ -41,7 +41,8 @@ type Question struct {
 	Preserved    int         // as in rows
 	Apart        bool        // equal counters stay apart
 	OffGrid      plans.OffGrid
-	PerGroup     int64         // the most rows of a unit in one group of equal keys; 0 means as many as the table has
+	PerGroup     int64 // the most rows of a unit in one group of equal keys; 0 means as many as the table has
+	Frequency    policy.Frequency
 	UnknownError *UnknownError // an aggregate whose error cannot be known beforehand
 }
 
@@ -87,14 +88,15 @@ func (q *Question) SumFor(where []*semantics.Expr, sum *Summand) int {
 type WidthUse uint8
 
 const (
-	OfMeans  WidthUse = iota // an average over rows whose count is not above it is NULL
-	OfGroups                 // a group whose count is above it is a row
-	OfValues                 // twice the half-width: a value whose count is above it is one of those that are there
+	OfMeans     WidthUse = iota // an average over rows whose count is not above it is NULL
+	OfGroups                    // a group whose count is above it is a row
+	OfValues                    // twice the half-width: a value whose count is above it is one of those that are there
+	OfFrequency                 // a group whose count is above it is shown: what one of too few units rarely has
 )
 
 // WidthOf returns the index of the half-width of a counter, adding it at first use: see CountColumn.Known.
 func (q *Question) WidthOf(n int, use WidthUse) int {
-	canon := [...]string{"half-width of ", "half-width, of groups, of ", "twice the half-width of "}[use]
+	canon := [...]string{"half-width of ", "half-width, of groups, of ", "twice the half-width of ", "fewest by "}[use]
 	canon += q.Counters[n].Canon
 	for i, have := range q.Counters {
 		if have.Width != nil && *have.Width == n && have.Use == use {
@@ -105,11 +107,11 @@ func (q *Question) WidthOf(n int, use WidthUse) int {
 	return len(q.Counters) - 1
 }
 
-// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2, g2 and t2 for the
-// half-width of n2 by its use.
+// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2, g2, t2 and f2 for
+// the half-width of n2 by its use.
 func (q *Question) ColumnName(n int) string {
 	if of := q.Counters[n].Width; of != nil {
-		return "wgt"[q.Counters[n].Use:][:1] + q.ColumnName(*of)[1:]
+		return "wgtf"[q.Counters[n].Use:][:1] + q.ColumnName(*of)[1:]
 	}
 	counted := 0
 	for _, c := range q.Counters[:n] {

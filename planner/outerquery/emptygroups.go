@@ -82,7 +82,8 @@ func isCall(n *pg.Node, name string) bool {
 	return refusal == nil && called == name
 }
 
-// groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
+// groupsOf tells the groups of a leaf; no rows: every group that is shown has somebody in it, or there is one group of
+// everybody.
 func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups {
 	e := &emptyGroups{sel: sel, leaf: g.Leaf, error: -1, fanned: g.Fanned != nil || g.Question.Sets != nil,
 		distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
@@ -100,7 +101,7 @@ func (w *walk) groupsOf(g *aggregate.Grouping, sel *pg.SelectStmt) *emptyGroups 
 		}
 		names = append(names, w.keyText(g, i))
 	}
-	if e.keys = strings.Join(names, ", "); !declared {
+	if e.keys = strings.Join(names, ", "); !declared || g.Question.Frequency.Units > 0 {
 		return e
 	}
 	e.asked = slices.ContainsFunc(ast.Conjuncts(g.Sel.HavingClause), asksForAll)

@@ -104,10 +104,11 @@ func ownRelations() []Relation {
 		relation(4, "tables", Column{"table_schema", text, -1, true}, Column{"table_name", text, -1, true},
 			Column{"public", policy.Bool, -1, true}, Column{"unit", text, -1, false},
 			Column{"expected_rows", number, -1, false}, Column{"max_rows_per_unit", number, -1, false},
-			Column{"trusted", policy.Bool, -1, true}),
+			Column{"trusted", policy.Bool, -1, true}, Column{"min_frequency", number, -1, false}),
 		relation(5, "columns", Column{"table_schema", text, -1, true}, Column{"table_name", text, -1, true},
 			Column{"column_name", text, -1, true}, Column{"data_type", text, -1, true}, Column{"domain", text, -1, false},
-			Column{"cells", number, -1, false}, Column{"nulls", text, -1, false}, Column{"outside", text, -1, false}),
+			Column{"cells", number, -1, false}, Column{"nulls", text, -1, false}, Column{"outside", text, -1, false},
+			Column{"min_frequency", number, -1, false}),
 		relation(6, "last", Column{"cost", amount, -1, false}, Column{"remaining", amount, -1, false}, Column{"budget", amount, -1, false},
 			Column{"error", amount, -1, false}, Column{"confidence", amount, -1, false}, Column{"notice", text, -1, false}, Column{"detail", text, -1, false}),
 	}

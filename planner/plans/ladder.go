@@ -55,11 +55,12 @@ func (p *Plan) quotients() bool {
 // Climbed is a run of totals as it is read.
 type Climbed struct {
 	totals.Kept
-	Clamp int64 // of the last step that is read
-	Off   int64 // the half-width of what is read, the choice of the clamp included, at the plan's confidence
-	Above int64 // about so many units add more than that, a noisy number
-	Kind  mechanisms.NoiseKind
-	Root  bool // the clamp is of the root of the sum of squares of what a unit has in all groups
+	Clamp  int64 // of the last step that is read
+	Off    int64 // the half-width of what is read, the choice of the clamp included, at the plan's confidence
+	Fewest int64 // a count above it is one that the run's min_frequency shows
+	Above  int64 // about so many units add more than that, a noisy number
+	Kind   mechanisms.NoiseKind
+	Root   bool // the clamp is of the root of the sum of squares of what a unit has in all groups
 
 	// Where coverage is of all: a bound of what units have above the clamp, up to totals of so much. 0 means it is not.
 	Unseen, UpTo int64
@@ -121,7 +122,10 @@ func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
 		}
 	}
 	units.Quo(units, big.NewInt(totals.Parts))
-	off := float64(p.WidestError(&read, p.Confidence).HalfWidth) * wider[of.Law.Kind]
+	off := func(at mechanisms.Confidence) int64 {
+		own := float64(p.WidestError(&read, at).HalfWidth) * wider[of.Law.Kind]
+		return int64(math.Ceil(own + totals.Rounded(max(0, units.Int64()), c.Clamp)))
+	}
 	if p.CoversAll {
 		most := 0.
 		for r := range of.Cells {
@@ -130,7 +134,10 @@ func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
 		}
 		c.Unseen = int64(math.Ceil(min(most/totals.Parts, totals.MaxTop)))
 	}
-	c.Off = int64(math.Ceil(off + totals.Rounded(max(0, units.Int64()), c.Clamp)))
+	c.Off = off(p.Confidence)
+	if f := run.Frequency; f.Units > 0 {
+		c.Fewest = f.Units - 1 + off(f.Confidence())
+	}
 	c.Above = max(0, above.Quo(above, big.NewInt(totals.Parts)).Int64())
 	return c
 }

@@ -190,14 +190,17 @@ func WorstRow(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechani
 }
 
 // RunError is the largest expected error over the rows of a run; none where nothing is counted, or a value is chosen.
-func (p *Plan) RunError(run *Run) (e mechanisms.Error) {
+func (p *Plan) RunError(run *Run) mechanisms.Error { return p.RunErrorAt(run, p.Confidence) }
+
+// RunErrorAt is RunError at another confidence than the session's.
+func (p *Plan) RunErrorAt(run *Run, c mechanisms.Confidence) (e mechanisms.Error) {
 	switch {
 	case run.Measure < 0 || run.Selected != nil || run.Ladder != nil:
 		return e
 	case run.Mix != nil:
-		e = p.WidestError(run, p.Confidence)
+		e = p.WidestError(run, c)
 	default:
-		e = LargestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
+		e = LargestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, c)
 	}
 	if run.Most > 0 {
 		e.HalfWidth = min(e.HalfWidth, run.Most)

@@ -269,10 +269,11 @@ type Run struct {
 	Counter   int
 	Spans     [][]mechanisms.Span // by row; disjoint, sorted
 	Known     int64               // of Measure −1: 0, or the half-width of another column
-	Off       *Run                // of Measure −1: the rows are Known half-widths of this run, which is climbed
+	Off       *Run                // of Measure −1: the rows are Known half-widths of this run, which is climbed, or where Known is 0 its Fewest
 	Threshold *ThresholdQuestion  // a yes or no is asked instead
 	Mix       [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Selected  *SelectedValue      // the rows are read so instead
+	Frequency policy.Frequency    // of Ladder: the rule that its Climbed says the least of
 	Ladder    totals.Ladder       // of Mix: its terms are of these steps, up to a clamp (Climb); nil means all are read
 	Most      int64               // above 0: the true value is at most that, and not below 0, which is public
 }

@@ -115,6 +115,8 @@ func leafTable(ctx context.Context, plan *plans.Plan, leaf *plans.Leaf, readings
 			return picked(c, row, readings, answers)
 		case run == nil:
 			return int64(0)
+		case run.Off != nil && run.Known == 0:
+			return climbed[run.Off].Fewest
 		case run.Off != nil:
 			return run.Known * climbed[run.Off].Off
 		case run.Measure < 0:

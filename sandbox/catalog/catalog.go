@@ -231,6 +231,9 @@ func dpTables(d *policy.Dataset) sandbox.Rows {
 			if !d.Unit.Row {
 				r["unit"] = d.Unit.Name
 			}
+			if f := t.MinFrequency(); f.Units > 0 && !t.Analysed() {
+				r["min_frequency"] = f.Units
+			}
 		}
 		records = append(records, r)
 	}
@@ -256,6 +259,9 @@ func dpColumns(d *policy.Dataset) sandbox.Rows {
 					r["outside"] = "clamp"
 				case policy.OutsideExclude:
 					r["outside"] = "exclude"
+				}
+				if c.Frequency.Units > 0 {
+					r["min_frequency"] = c.Frequency.Units
 				}
 			}
 			records = append(records, r)
