@@ -218,17 +218,20 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 	return out, nil
 }
 
-// countPresence counts the rows of groups among which something is chosen, where no counter does: what is chosen among
-// no rows is any value. It reports whether nothing else is counted. Groups of found keys have rows.
+// countPresence counts the rows among which something is chosen, where no counter does: what is chosen among no rows is
+// any value. It reports whether nothing else is counted. Groups of found keys have rows, as has a whole table a column
+// of which is not NULL.
 func countPresence(q *linear.Question) bool {
 	found := func(e *semantics.Expr) bool { return semantics.Closed(q.Table, e) != nil }
-	if len(q.Keys) == 0 || q.Turned != nil || slices.ContainsFunc(q.Keys, found) {
+	if q.Turned != nil || slices.ContainsFunc(q.Keys, found) {
 		return false
 	}
 	before := len(q.Counters)
 	for _, set := range q.Choices {
-		tells := func(c linear.Counter) bool { return c.CountsRowsOf(set.Where) }
-		if !slices.ContainsFunc(q.Counters, tells) {
+		counts := func(c linear.Counter) bool { return c.CountsRowsOf(set.Where) }
+		excludes := func(e *semantics.Expr) bool { return e.Canon != semantics.NotNull(set.Arg).Canon }
+		some := len(q.Keys)+len(q.Where) > 0 || slices.ContainsFunc(set.Where, excludes)
+		if some && !slices.ContainsFunc(q.Counters, counts) {
 			q.CounterFor(set.Where)
 		}
 	}

@@ -76,7 +76,13 @@ func TestDigits(t *testing.T) {
 	const above = `SELECT city, sum(mean) OVER (ORDER BY city) AS f
 		FROM (SELECT city, avg(income)::float8 AS mean FROM people GROUP BY city) t ORDER BY city`
 	ask(above)
-	if _, row := ask(above); !regexp.MustCompile(`^(c\d\|\d+00\|?)+`).MatchString(row) {
+	row, short := "", regexp.MustCompile(`^(c\d\|\d+00\|?)+`)
+	for range 5 { // they are there within two seconds, or not
+		if _, row = ask(above); short.MatchString(row) {
+			break
+		}
+	}
+	if !short.MatchString(row) {
 		t.Errorf("above an engine: %s, %s", row, told)
 	}
 	ask(`SET dp.digits = exact`)
@@ -93,7 +99,10 @@ func TestDigits(t *testing.T) {
 // confidence is such that noise alone shows once in a million counts.
 func TestMediansOfNobody(t *testing.T) {
 	kit.Beside(t)
-	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "100", Cap: "200"}, 0)).Connect("alice", "lab")
+	path := kit.DuckDB(t, kit.Budgets{User: "100", Cap: "200"}, 0)
+	kit.ExecDuckDB(t, path, `INSERT INTO people SELECT uid + 1000, * EXCLUDE (uid) FROM people`,
+		`INSERT INTO people SELECT uid + 2000, * EXCLUDE (uid) FROM people`)
+	w := kit.Serve(t, path).Connect("alice", "lab")
 	w.Ask(`SET dp.epsilon = 1`)
 	w.Ask(`SET dp.confidence = 0.999998`)
 	for _, c := range []struct{ set, sql, note string }{
@@ -128,6 +137,17 @@ func TestMediansOfNobody(t *testing.T) {
 			if empty && !null || !empty && null && sure {
 				t.Errorf("%s: %v", c.sql, row)
 			}
+		}
+	}
+	for sql, null := range map[string]bool{
+		`SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FROM people WHERE age > 90`:              true,
+		`SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FILTER (WHERE age > 95) FROM people`:     true,
+		`SELECT mode() WITHIN GROUP (ORDER BY city) FROM people WHERE age < 10`:                              true,
+		`SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FROM people WHERE age BETWEEN 30 AND 40`: false,
+		`SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FROM people`:                             false,
+	} {
+		if a := w.Ask(sql); a.Err != nil || (a.Rows[0][0] == "NULL") != null {
+			t.Errorf("%s: %v, %v, %v", sql, a.Err, a.Rows, a.Notes)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // mixed has groups of 1 to 24 persons.
 const (
 	fewGroups = 1000
-	rareSQL  = `CREATE TABLE people AS SELECT i AS uid, i // 9 AS code FROM range(9 * %[1]d) AS s(i);
+	rareSQL   = `CREATE TABLE people AS SELECT i AS uid, i // 9 AS code FROM range(9 * %[1]d) AS s(i);
 CREATE TABLE stays AS SELECT uid, code, (uid + j) %% 2 AS kind, j AS minutes FROM people, range(3) AS s(j);
 CREATE TABLE mixed AS SELECT i AS uid, (floor((sqrt(8 * i + 1) - 1) / 2))::INTEGER AS code, 'k' || j AS kind, (j * 7 + i) %% 50 AS minutes
 FROM range(300) AS s(i), range(4) AS r(j) WHERE (i + j) %% 3 > 0;
