@@ -3,6 +3,7 @@ package planner
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 
@@ -120,7 +121,8 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 
 // fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
 func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *semantics.Notes) {
-	widest, threshold, least, climbs := int64(0), int64(0), int64(0), false
+	widest, threshold, climbs := int64(0), int64(0), false
+	least := map[int64]bool{} // what is above is shown, or 0 where that is known once totals are read
 	for n, c := range lp.Counters {
 		if c.Width == nil {
 			continue
@@ -133,7 +135,7 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 			switch {
 			case c.Use == linear.OfFrequency:
 				p.fillLeast(run, of, lp.Frequency)
-				least = max(least, run.Known)
+				least[run.Known] = true
 				continue
 			case of.Ladder != nil:
 				run.Off, run.Known, climbs = of, times, climbs || c.Use == linear.OfMeans
@@ -150,8 +152,8 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 	if f := lp.Frequency; f.Units > 0 {
 		text := fmt.Sprintf("groups of fewer than %d units (%s) are not shown (min_frequency)", f.Units,
 			lp.Table.Dataset.UnitName())
-		if least > 0 {
-			text += fmt.Sprintf(": one is shown if more than %d are counted in it", least)
+		if at := slices.Sorted(maps.Keys(least)); len(at) > 0 && at[0] > 0 {
+			text += fmt.Sprintf(": one is shown if more than %d are counted in it", at[len(at)-1])
 		}
 		notes.Add(text)
 	}

@@ -251,8 +251,9 @@ func maxTotal(t *Table, text decimal, at place) *big.Rat {
 	return nil
 }
 
-// defaultBeta is how likely a group of too few units is shown at most, where the policy does not say it.
-const defaultBeta = 0.05
+// defaultBeta is how likely a group of too few units is shown at most, where the policy does not say it; what is below
+// leastBeta is as good as 0 in floating point.
+const defaultBeta, leastBeta = 0.05, 1e-9
 
 // minFrequency reads how many units are in a group that is shown.
 func minFrequency(f frequencyT, at place) Frequency {
@@ -265,8 +266,9 @@ func minFrequency(f frequencyT, at place) Frequency {
 	out := Frequency{whole64(f.Units, 1, maxRowsPerUnit, at, "min_frequency"), defaultBeta}
 	if f.Beta != "" {
 		var err error
-		if out.Beta, err = strconv.ParseFloat(string(f.Beta), 64); err != nil || !(out.Beta > 0 && out.Beta < 0.5) {
-			at.key("beta").problem("beta is %.40q, must be a number above 0 and below 0.5", f.Beta)
+		out.Beta, err = strconv.ParseFloat(string(f.Beta), 64)
+		if err != nil || !(out.Beta >= leastBeta && out.Beta < 0.5) {
+			at.key("beta").problem("beta is %.40q, must be a number from %g to below 0.5", f.Beta, leastBeta)
 		}
 	}
 	return out

@@ -150,6 +150,17 @@ func (f Frequency) Both(g Frequency) Frequency {
 	return Frequency{max(f.Units, g.Units), min(f.Beta, g.Beta)}
 }
 
+// Hides reports whether min_frequency leaves out some groups of the rows.
+func (t *Table) Hides() bool {
+	if t == nil || t.Public || t.Dataset == nil {
+		return false
+	}
+	rules := func(b *Table) bool {
+		return slices.ContainsFunc(b.Columns, func(c *Column) bool { return c.Frequency.Units > 0 })
+	}
+	return t.MinFrequency().Units > 0 || slices.ContainsFunc(t.Base(), rules)
+}
+
 // MinFrequency is the rule for groups of a private table's rows: that of the dataset, and of the tables below it.
 func (t *Table) MinFrequency() Frequency {
 	f := t.Dataset.Frequency

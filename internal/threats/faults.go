@@ -503,7 +503,7 @@ var Faults = []Fault{
 	{"rows are counted where units are to be", "planner/aggregate/frequency.go", "g.Rows.Table.MaxRowsPerUnit > 1 {",
 		"g.Rows.Table.MaxRowsPerUnit > 1<<40 {", "test/answers.TestGroupsOfTooFewAreRarelyShown", true},
 	{"a column of a sub-query forgets min_frequency", "planner/aggregate/frequency.go",
-		"f = f.Both(ofColumn(part, seen))", "_ = part", "planner.TestGolden", false},
+		"f = f.Both(part.Frequency)", "_ = part", "planner.TestGolden", false},
 	{"a distance in days is one in microseconds", "planner/bind/window_frames.go",
 		"unit = semantics.StepsOf(policy.Date(1)).Num()", "unit = semantics.StepsOf(int64(1)).Num()",
 		"rewrite.TestJoinsCountWhatTheSQLSays", false},

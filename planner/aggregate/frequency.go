@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -19,45 +19,55 @@ import (
 //
 // Proof: the count is n + Z, n the group's units whose rows satisfy WHERE, Z the noise of the release, or of what is
 // made of several, that the count is read from; n is an integer, at most k − 1. w is the half-width at the confidence
-// 1 − 2β, which is a k with P(|Z| > w) ≤ 2β (package mechanisms, Errors). Z is symmetric, so that P(Z > w) ≤ β, and the
-// group is shown where n + Z > k − 1 + w, which needs Z > w. Groups are leaf rows: a cell of a joint key is one, and so
-// is each row of GROUPING SETS. k, β and w are public, and the comparison is of a released number: post-processing.
+// 1 − 2β, so that P(|Z| > w) ≤ 2β (package mechanisms, Errors). Z is symmetric, being a sum of discrete Laplace or
+// Gaussian noises, so that P(Z > w) ≤ β, and the group is shown where n + Z > k − 1 + w, which needs Z > w. What is
+// smoothed, as the sums of range releases are, or answered by a model, is not read (package choose, symmetric). Of
+// units' totals (ADR 230) a group's are at most n, and a part of each more for the rounding of shares. They are read up
+// to a step that is chosen from the noise too: w is then that at β by the number of steps, for the step that is read,
+// so that of all steps together Z is above its w with a probability of at most β, whichever is chosen. Groups are leaf
+// rows: a cell of a joint key is one, and so is each row of GROUPING SETS. k, β and w are public, and the comparison is
+// of released numbers: post-processing.
 //
 // Limits: it is of one release. Who asks again at a further cost draws again. What a condition leaves, as in
-// FILTER (WHERE …) or in a statement without keys, is no group, nor is the value that a median or a mode is.
+// FILTER (WHERE …) or in a statement without keys, is no group, nor is the value that a median or a mode is. Where what
+// a unit adds is clamped a group's units count less, and units that are NULL (null_unit: each) do not count.
 
-// findFrequency finds the rule of a question's groups.
+// findFrequency finds the rule of a question's groups, if it has keys.
 func findFrequency(g *Grouping) {
-	keys := g.Question.Keys
-	if g.Fanned != nil {
-		keys = g.Fanned.privateKeys()
+	t, columns := g.Rows.Table, []int{}
+	for _, k := range g.Question.Keys {
+		columns = semantics.Union(columns, k.Cols)
 	}
-	t, seen := g.Rows.Table, map[*policy.Column]bool{}
-	for _, k := range keys {
-		for _, at := range k.Cols {
-			g.Question.Frequency = g.Question.Frequency.Both(t.MinFrequency()).Both(ofColumn(t.Columns[at], seen))
+	if g.Fanned != nil { // the list's own columns are keys by what compares them with the rows
+		columns = nil
+		for _, e := range slices.Concat(slices.Concat(g.Fanned.own...), g.Fanned.privateKeys()) {
+			columns = semantics.Union(columns, e.Cols)
 		}
+	}
+	for _, at := range columns {
+		g.Question.Frequency = g.Question.Frequency.Both(t.MinFrequency()).Both(ofColumn(t, t.Columns[at]))
 	}
 }
 
-// ofColumn is the rule of a column, and of those that its values depend on: of one that is computed from rows, and says
-// no column, of any below. Those that were seen are left out.
-func ofColumn(c *policy.Column, seen map[*policy.Column]bool) policy.Frequency {
-	if seen[c] {
-		return policy.Frequency{}
+// ofColumn is the rule of a column: its own, and of one that is computed, in a way that is not looked at, those of all
+// columns below.
+func ofColumn(t *policy.Table, c *policy.Column) (f policy.Frequency) {
+	for f = c.Frequency; c.Input != nil; c = c.Input {
+		f = f.Both(c.Input.Frequency)
 	}
-	seen[c] = true
-	f, parts := c.Frequency, slices.Concat(derived.DecidedBy(c), c.Product)
-	if c.Beside != nil {
-		parts = append(parts, c.Beside)
-	}
-	if len(parts) == 0 && c.Table != nil && c.Table.Derived != nil {
-		for _, b := range c.Table.Base() {
+	var parts []*policy.Column
+	switch {
+	case c.Product != nil:
+		parts = c.Product
+	case c.Beside != nil:
+		parts = []*policy.Column{c.Beside}
+	case c.Source == "":
+		for _, b := range t.Base() {
 			parts = append(parts, b.Columns...)
 		}
 	}
 	for _, part := range parts {
-		f = f.Both(ofColumn(part, seen))
+		f = f.Both(part.Frequency)
 	}
 	return f
 }

@@ -58,9 +58,9 @@ func (b *Binder) Group(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refuse.
 		if refusal = g.meets(); refusal == nil {
 			return g, nil
 		}
-		delete(b.Groups, sel)
-		b.Questions = b.Questions[:questions]
 	}
+	delete(b.Groups, sel)
+	b.Questions = b.Questions[:questions]
 	alone, refusal := otherWay()
 	if refusal != nil {
 		return nil, refusal

@@ -26,7 +26,7 @@ import (
 func (f *fanned) findRanking() {
 	g := f.g
 	sel := g.Sel
-	if len(f.privateKeys()) > 0 || !g.showsFirstKeys() {
+	if len(f.privateKeys()) > 0 || g.Question.Frequency.Units > 0 || !g.showsFirstKeys() {
 		return
 	}
 	by := sel.SortClause[0].GetSortBy()

@@ -323,6 +323,7 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	out := &EachOf{}
 	counts := ast.IsCount(target)
 	switch c := target.GetCoalesceExpr(); {
+	case counts && from.Table.Hides():
 	case counts:
 		out.Else = pg.MakeAConstIntNode(0, -1)
 	case c != nil && len(c.Args) == 2 && ast.IsConstant(c.Args[1]):

@@ -1,6 +1,8 @@
 package choose
 
 import (
+	"slices"
+
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
@@ -145,7 +147,7 @@ func (ch *Optimizer) one(s *linear.Query, share privacy.Cost) (*Path, *refuse.Re
 		if from.answers&q.kind == 0 || from.find == nil || from.role != contender && (q.taken != nil || q.refusal != nil) {
 			continue
 		}
-		c := least(from.find(ch, q))
+		c := least(q.symmetric(from.find(ch, q)))
 		if c == nil {
 			continue
 		}
@@ -208,7 +210,7 @@ func (ch *Weigher) preferred(m *plans.Measure) bool { return Preferred(m, ch.Con
 
 // heldNearer is what she holds that is more exact than a path that is preferred to a fresh count; nil means nothing is.
 func (ch *Weigher) heldNearer(q *goal, c *alternative) *alternative {
-	return leastOf(q.held, func(h *alternative) bool {
+	return leastOf(q.symmetric(q.held), func(h *alternative) bool {
 		return h.not == lessExact && h.variance < c.variance && !ch.asExact(q, c.path, c.variance)
 	})
 }
@@ -225,6 +227,22 @@ func leastOf(list []alternative, among func(*alternative) bool) (best *alternati
 		}
 	}
 	return best
+}
+
+// symmetric marks the alternatives that min_frequency does not allow a question: its threshold is for a count with
+// noise that is as likely to be above as below, which what is smoothed, or answered by a model, is not.
+func (q *goal) symmetric(list []alternative) []alternative {
+	smoothed := func(m *plans.Measure) bool {
+		s := m.Spec.Counts().Strategy
+		return s.Kind != mechanisms.Identity && !s.IsCube()
+	}
+	for i := range list {
+		c := &list[i]
+		if q.kind&counts > 0 && q.Frequency.Units > 0 && slices.ContainsFunc(append(c.path.Others, c.path.Measure), smoothed) {
+			c.not = "min_frequency needs counts that are not smoothed"
+		}
+	}
+	return list
 }
 
 // freshly counts afresh.

@@ -363,7 +363,7 @@ func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []in
 	if u.Where, refusal = v.Binder.Lowered(q.Table, q.Where); refusal != nil {
 		return nil, refusal
 	}
-	sub := &linear.Question{SQL: q.SQL, PerGroup: 1, OffGrid: q.OffGrid}
+	sub := &linear.Question{SQL: q.SQL, PerGroup: 1, OffGrid: q.OffGrid, Frequency: q.Frequency}
 	if key := q.Counters[counters[0]].Units.Key; key != nil {
 		u.JoinKeys, u.Present, sub.PerGroup = []*policy.Column{q.Table.Keys[key.At]}, true, 0
 	}

@@ -56,7 +56,7 @@ func (ch *Optimizer) exact(n *need) (current *Path, p *purchase, refusal *refuse
 		if from.answers&counts == 0 || from.exact == nil {
 			continue
 		}
-		for _, c := range from.exact(ch, q) {
+		for _, c := range q.symmetric(from.exact(ch, q)) {
 			c.path.name = c.named(from.name)
 			switch {
 			case c.not != "":

@@ -407,7 +407,8 @@ type Key struct {
 
 // On is the question over the same rows for some of the keys and conditions.
 func (q *Question) On(keys Set, conditions []*semantics.Expr, counters []Counter) *Question {
-	sub := &Question{Table: q.Table, Where: q.Where, Counters: counters, SQL: q.SQL, conditions: len(conditions), PerGroup: q.PerGroup, OffGrid: q.OffGrid}
+	sub := &Question{Table: q.Table, Where: q.Where, Counters: counters, SQL: q.SQL, conditions: len(conditions),
+		PerGroup: q.PerGroup, OffGrid: q.OffGrid, Frequency: q.Frequency}
 	for _, k := range keys {
 		sub.Keys = append(sub.Keys, q.Keys[k])
 	}

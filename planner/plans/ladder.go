@@ -122,10 +122,7 @@ func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
 		}
 	}
 	units.Quo(units, big.NewInt(totals.Parts))
-	off := func(at mechanisms.Confidence) int64 {
-		own := float64(p.WidestError(&read, at).HalfWidth) * wider[of.Law.Kind]
-		return int64(math.Ceil(own + totals.Rounded(max(0, units.Int64()), c.Clamp)))
-	}
+	off := float64(p.WidestError(&read, p.Confidence).HalfWidth) * wider[of.Law.Kind]
 	if p.CoversAll {
 		most := 0.
 		for r := range of.Cells {
@@ -134,9 +131,11 @@ func (p *Plan) climbed(run *Run, of totals.Released, kept totals.Kept) Climbed {
 		}
 		c.Unseen = int64(math.Ceil(min(most/totals.Parts, totals.MaxTop)))
 	}
-	c.Off = off(p.Confidence)
+	c.Off = int64(math.Ceil(off + totals.Rounded(max(0, units.Int64()), c.Clamp)))
 	if f := run.Frequency; f.Units > 0 {
-		c.Fewest = f.Units - 1 + off(f.Confidence())
+		each := policy.Frequency{Units: f.Units, Beta: f.Beta / float64(len(run.Ladder))}
+		own := float64(p.WidestError(&read, each.Confidence()).HalfWidth)
+		c.Fewest = f.Units - 1 + int64(math.Ceil(own+totals.Rounded(f.Units, c.Clamp)+max(0, c.Add)))
 	}
 	c.Above = max(0, above.Quo(above, big.NewInt(totals.Parts)).Int64())
 	return c
