@@ -3,7 +3,6 @@ package planner
 import (
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 
@@ -122,9 +121,12 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 // fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
 func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *semantics.Notes) {
 	widest, threshold, climbs := int64(0), int64(0), false
-	least := map[int64]bool{} // what is above is shown, or 0 where that is known once totals are read
 	for n, c := range lp.Counters {
 		if c.Width == nil {
+			continue
+		}
+		if c.Use == linear.OfFrequency {
+			p.fillFewest(&leaf.Counts[n], &leaf.Counts[*c.Width], lp, notes)
 			continue
 		}
 		for i := range leaf.Counts[n].Runs {
@@ -132,12 +134,7 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 			if c.Use == linear.OfValues {
 				times = 2
 			}
-			switch {
-			case c.Use == linear.OfFrequency:
-				p.fillLeast(run, of, lp.Frequency)
-				least[run.Known] = true
-				continue
-			case of.Ladder != nil:
+			if of.Ladder != nil {
 				run.Off, run.Known, climbs = of, times, climbs || c.Use == linear.OfMeans
 				continue
 			}
@@ -148,14 +145,6 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 				threshold = max(threshold, run.Known)
 			}
 		}
-	}
-	if f := lp.Frequency; f.Units > 0 {
-		text := fmt.Sprintf("groups of fewer than %d units (%s) are not shown (min_frequency)", f.Units,
-			lp.Table.Dataset.UnitName())
-		if at := slices.Sorted(maps.Keys(least)); len(at) > 0 && at[0] > 0 {
-			text += fmt.Sprintf(": one is shown if more than %d are counted in it", at[len(at)-1])
-		}
-		notes.Add(text)
 	}
 	if threshold > 0 {
 		notes.Add("(DISTINCT …) is of the declared values that more than " + predicate.Text(threshold) + " rows have, which is twice the error of their counts: it may miss rarer ones, and GROUP BY shows the counts")
@@ -168,13 +157,25 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 	}
 }
 
-// fillLeast fills the rows of a column with what a count of units is above in a group that min_frequency shows.
-func (p assembly) fillLeast(run, of *plans.Run, f policy.Frequency) {
-	if of.Ladder != nil {
-		run.Off, of.Frequency = of, f
-		return
+// fillFewest fills a column with what a count of units is above in a group that min_frequency shows. Of totals that is
+// known once they are read.
+func (p assembly) fillFewest(column, of *plans.CountColumn, lp *choose.LeafPlan, notes *semantics.Notes) {
+	f, most, climbs := lp.Frequency, int64(0), false
+	for i := range column.Runs {
+		run, of := &column.Runs[i], &of.Runs[i]
+		if of.Ladder != nil {
+			run.Off, of.Frequency, climbs = of, f, true
+			continue
+		}
+		run.Known = f.Units - 1 + p.RunErrorAt(of, f.Confidence()).HalfWidth
+		most = max(most, run.Known)
 	}
-	run.Known = f.Units - 1 + p.RunErrorAt(of, f.Confidence()).HalfWidth
+	text := fmt.Sprintf("groups of fewer than %d units (%s) are not shown (min_frequency)", f.Units,
+		lp.Table.Dataset.UnitName())
+	if !climbs && most > 0 {
+		text += fmt.Sprintf(": one is shown if more than %d are counted in it", most)
+	}
+	notes.Add(text)
 }
 
 // noteFew notes where the number of different values is lost in its noise.

@@ -390,16 +390,13 @@ func (c *Column) words() string {
 	for _, f := range []struct {
 		is   bool
 		word string
-	}{{c.Source != c.Name && c.Source != "", "read from " + c.Source}, {c.Snap, "bounds move to its steps"}, {c.Extreme, "min and max as quantiles"}, {c.Ends, "min and max are its ends"}, {c.Hide, "no row for other"}, {c.Join, "rows may be joined by it"}, {c.Unit, "names the unit"}, {c.Enum, "an enumeration of the database"}, {c.Comment != "", "described as “" + c.Comment + "”"}} {
+	}{{c.Source != c.Name && c.Source != "", "read from " + c.Source}, {c.Snap, "bounds move to its steps"}, {c.Extreme, "min and max as quantiles"}, {c.Ends, "min and max are its ends"}, {c.Hide, "no row for other"}, {c.Join, "rows may be joined by it"}, {c.Unit, "names the unit"}, {c.Enum, "an enumeration of the database"}, {c.Frequency.Units > 0, "of its groups those of " + c.Frequency.String()}, {c.Comment != "", "described as “" + c.Comment + "”"}} {
 		if f.is {
 			parts = append(parts, f.word)
 		}
 	}
 	if c.MaxTotal != nil {
 		parts = append(parts, "of one unit at most "+totalWords(c.MaxTotal)+" in all")
-	}
-	if c.Frequency.Units > 0 {
-		parts = append(parts, "of its groups those of "+c.Frequency.String())
 	}
 	return strings.Join(parts, "; ")
 }

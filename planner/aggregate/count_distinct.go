@@ -146,11 +146,11 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 // Present has a group be a row only where more rows are in it than their error, or twice the error, is: a set operation
 // over groups, which no count is shown beside, would else be one of those that are declared, as would their number.
 func (g *Grouping) Present(by linear.WidthUse) {
-	g.above(g.Question.CounterFor(nil), by)
+	above(g, g.Question.CounterFor(nil), by)
 }
 
 // above has a group be a row only where a counter is above its half-width, as a use has it.
-func (g *Grouping) above(n int, by linear.WidthUse) {
+func above(g *Grouping, n int, by linear.WidthUse) {
 	w := g.formula("")
 	is, refusal := g.found(w.Counter(n)+" > "+w.Counter(g.Question.WidthOf(n, by)), policy.Bool)
 	if refusal == nil { // the text is ours

@@ -94,6 +94,6 @@ func frequent(g *Grouping) *refuse.Refusal {
 		sub.Question.WidthOf(n, linear.OfFrequency)
 	}
 	g.Question.Counters = each[0].Question.Counters
-	g.above(n, linear.OfFrequency)
+	above(g, n, linear.OfFrequency)
 	return nil
 }

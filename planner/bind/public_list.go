@@ -315,6 +315,14 @@ func (r *Rows) equatedAround(where *pg.Node) (own, around, rest []*pg.Node) {
 	return own, around, rest
 }
 
+// ofNone is a count of no rows; nil where that is not shown, by min_frequency.
+func ofNone(t *policy.Table) *pg.Node {
+	if t.Hides() {
+		return nil
+	}
+	return pg.MakeAConstIntNode(0, -1)
+}
+
 // forEach reads a sub-query over rows as groups, nil means it is another one. What must hold of a row around it beside
 // the sub-query, by the column that is equated alone, narrows the groups too: conditions are the conjuncts of the WHERE
 // clause that it is in.
@@ -323,9 +331,8 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	out := &EachOf{}
 	counts := ast.IsCount(target)
 	switch c := target.GetCoalesceExpr(); {
-	case counts && from.Table.Hides():
 	case counts:
-		out.Else = pg.MakeAConstIntNode(0, -1)
+		out.Else = ofNone(from.Table)
 	case c != nil && len(c.Args) == 2 && ast.IsConstant(c.Args[1]):
 		target, out.Else = c.Args[0], c.Args[1]
 	}

@@ -66,6 +66,14 @@ type Climbed struct {
 	Unseen, UpTo int64
 }
 
+// Width is so many half-widths of a run, or, of none, its Fewest.
+func (c Climbed) Width(times int64) int64 {
+	if times == 0 {
+		return c.Fewest
+	}
+	return times * c.Off
+}
+
 // wider is how much wider the noise of what is read is where the last step was chosen for it: the exact law of a fixed
 // one times this covers what is kept in 95 % of draws (totals.TestReadings).
 var wider = map[mechanisms.NoiseKind]float64{mechanisms.DiscreteLaplace: 4. / 3, mechanisms.DiscreteGaussian: 9. / 8}

@@ -115,10 +115,8 @@ func leafTable(ctx context.Context, plan *plans.Plan, leaf *plans.Leaf, readings
 			return picked(c, row, readings, answers)
 		case run == nil:
 			return int64(0)
-		case run.Off != nil && run.Known == 0:
-			return climbed[run.Off].Fewest
 		case run.Off != nil:
-			return run.Known * climbed[run.Off].Off
+			return climbed[run.Off].Width(run.Known)
 		case run.Measure < 0:
 			return run.Known
 		case answers[run] != nil:
