@@ -69,12 +69,16 @@ var harmless = []string{"pg_sleep", "pg_cancel_backend", "pg_terminate_backend",
 // reaching are functions that run SQL from text, or read files, settings of others, or the network.
 var reaching = regexp.MustCompile(`to_xml|xpath|^xml|pg_read|pg_ls_|^lo_|dblink|ts_stat|^query|_scan|^read_|glob|getenv|sniff|^pragma|serialized_sql|current_query|pg_sleep|nextval|^setval|^set_config|summary|parquet|which_secret|^duckdb_|storage_info|histogram`)
 
+// columns are those of people that calls have for arguments.
+var columns = regexp.MustCompile(`\b(note|age|hiv)\b`)
+
 // calledWithNull is the name of a function that is called with NULL first, in small letters.
 var calledWithNull = regexp.MustCompile(`([a-z_0-9]+)\(null`)
 
 // TestEveryFunctionOfTheCatalogs is threat T43: a call of each over the private rows, and above them, is refused
-// without a statement at the database, or is of a function on the list; nothing on the lists has an effect, and no name
-// but those that are generated reaches the database.
+// without a statement at the database, or is of a function on the list, or of one that may be called above the counts,
+// of constants, which the sandbox answers first; nothing on the lists has an effect, and no name but those that are
+// generated reaches the database.
 func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 	kit.Beside(t)
 	w := watch(t)
@@ -106,7 +110,7 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 			t.Errorf("%s is refused, and the database was asked: %.300s", text, w.since(before))
 		}
 		before = w.logged()
-		if a := ask(`SELECT ` + strings.NewReplacer("note", "NULL", "age", "NULL", "hiv", "NULL").Replace(text)); a.Err == nil {
+		if a := ask(`SELECT ` + columns.ReplaceAllString(text, "NULL")); a.Err == nil {
 			above[name] = true
 			always, constant := pgcatalog.Constant(name)
 			if !constant {
@@ -121,7 +125,7 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 		}
 	}
 	for name := range over {
-		if !listed[name] {
+		if !listed[name] && !above[name] {
 			t.Errorf("%s is called over the private rows, and is not on the list", name)
 		}
 	}
@@ -136,7 +140,7 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 	}
 	for call := range calls {
 		name, _, _ := strings.Cut(call, " ")
-		if !over[name] && len(name) > 3 && asked[strings.ToLower(name)] {
+		if !(over[name] && listed[name]) && len(name) > 3 && asked[strings.ToLower(name)] {
 			t.Errorf("the database was asked for %s", name)
 		}
 	}

@@ -47,7 +47,7 @@ func (g *guarded) read(rows [][]string) float64 {
 }
 
 // TestT5OverNothing: aggregates over no row at all are noisy numbers, never NaN, and the answer has its row; NULL is
-// only what is divided by a noisy count within its own error.
+// only what is divided by a noisy count within its own error, or chosen among the rows of one.
 func TestT5OverNothing(t *testing.T) {
 	kit.Beside(t)
 	n := kit.Length(20, 200, 200)
@@ -65,7 +65,11 @@ func TestT5OverNothing(t *testing.T) {
 				distinct[x] = true
 			}
 		}
-		if good != n || len(distinct) < 2 {
+		if q.Name == "median" { // a count beside it says that nothing is there, nearly always
+			if good > n/2 {
+				t.Errorf("median over nothing: %d of %d are values", good, n)
+			}
+		} else if good != n || len(distinct) < 2 {
 			t.Errorf("%s over nothing: %d of %d are numbers, %d of them distinct", q.Name, good, n, len(distinct))
 		}
 		figures = append(figures, fmt.Sprintf("%s %d/%d of %d values", q.Name, good, n, len(distinct)))
