@@ -150,24 +150,21 @@ func (f Frequency) Both(g Frequency) Frequency {
 	return Frequency{max(f.Units, g.Units), min(f.Beta, g.Beta)}
 }
 
-// Hides reports whether min_frequency leaves out some groups of the rows.
-func (t *Table) Hides() bool {
-	if t == nil || t.Public || t.Dataset == nil {
-		return false
+// MinFrequency are the rules for groups of a private table's rows: by columns without one of their own, that of the
+// dataset and of the tables below; and by what may be computed of any column below.
+func (t *Table) MinFrequency() (own, computed Frequency) {
+	base := t.Base()
+	own = t.Dataset.Frequency
+	for _, b := range base {
+		own = own.Both(b.Frequency)
 	}
-	rules := func(b *Table) bool {
-		return slices.ContainsFunc(b.Columns, func(c *Column) bool { return c.Frequency.Units > 0 })
+	computed = own
+	for _, b := range base {
+		for _, c := range b.Columns {
+			computed = computed.Both(c.Frequency)
+		}
 	}
-	return t.MinFrequency().Units > 0 || slices.ContainsFunc(t.Base(), rules)
-}
-
-// MinFrequency is the rule for groups of a private table's rows: that of the dataset, and of the tables below it.
-func (t *Table) MinFrequency() Frequency {
-	f := t.Dataset.Frequency
-	for _, b := range t.Base() {
-		f = f.Both(b.Frequency)
-	}
-	return f
+	return own, computed
 }
 
 // NullRule says what a NULL becomes.

@@ -202,7 +202,7 @@ func tableLines(d *policy.Dataset) (lines []string) {
 			most = fmt.Sprintf("at most %s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of,
 				counted(t.MaxPerGroup, "row"))
 		}
-		if f := t.MinFrequency(); f.Units > 0 {
+		if f, _ := t.MinFrequency(); f.Units > 0 {
 			most += fmt.Sprintf(", groups of at least %d units are shown", f.Units)
 		}
 		say("table %s: %s, %s, %s", t.Name, counted(len(t.Columns), "column"), counted(len(t.All()), "release"),

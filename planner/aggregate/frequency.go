@@ -6,7 +6,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -32,42 +31,39 @@ import (
 // FILTER (WHERE …) or in a statement without keys, is no group, nor is the value that a median or a mode is. Where what
 // a unit adds is clamped a group's units count less, and units that are NULL (null_unit: each) do not count.
 
-// findFrequency finds the rule of a question's groups, if it has keys.
+// findFrequency finds the rule of a question's groups, if it has keys. A list's own columns are keys by what compares
+// them with the rows.
 func findFrequency(g *Grouping) {
-	t, columns := g.Rows.Table, []int{}
-	for _, k := range g.Question.Keys {
-		columns = semantics.Union(columns, k.Cols)
+	keys := g.Question.Keys
+	if g.Fanned != nil {
+		keys = append(slices.Concat(g.Fanned.own...), g.Fanned.privateKeys()...)
 	}
-	if g.Fanned != nil { // the list's own columns are keys by what compares them with the rows
-		columns = nil
-		for _, e := range slices.Concat(slices.Concat(g.Fanned.own...), g.Fanned.privateKeys()) {
-			columns = semantics.Union(columns, e.Cols)
+	t := g.Rows.Table
+	own, computed := t.MinFrequency()
+	if computed.Units == 0 {
+		return
+	}
+	for _, k := range keys {
+		for _, at := range k.Cols {
+			g.Question.Frequency = g.Question.Frequency.Both(own).Both(ofColumn(t.Columns[at], computed))
 		}
-	}
-	for _, at := range columns {
-		g.Question.Frequency = g.Question.Frequency.Both(t.MinFrequency()).Both(ofColumn(t, t.Columns[at]))
 	}
 }
 
-// ofColumn is the rule of a column: its own, and of one that is computed, in a way that is not looked at, those of all
-// columns below.
-func ofColumn(t *policy.Table, c *policy.Column) (f policy.Frequency) {
+// ofColumn is the rule of a column, and of one that is computed, in a way that is not looked at, that of what may be.
+func ofColumn(c *policy.Column, computed policy.Frequency) (f policy.Frequency) {
 	for f = c.Frequency; c.Input != nil; c = c.Input {
 		f = f.Both(c.Input.Frequency)
 	}
-	var parts []*policy.Column
 	switch {
-	case c.Product != nil:
-		parts = c.Product
 	case c.Beside != nil:
-		parts = []*policy.Column{c.Beside}
-	case c.Source == "":
-		for _, b := range t.Base() {
-			parts = append(parts, b.Columns...)
+		f = f.Both(c.Beside.Frequency)
+	case c.Product != nil:
+		for _, part := range c.Product {
+			f = f.Both(part.Frequency)
 		}
-	}
-	for _, part := range parts {
-		f = f.Both(part.Frequency)
+	case c.Source == "":
+		f = f.Both(computed)
 	}
 	return f
 }
@@ -77,16 +73,14 @@ func frequent(g *Grouping) *refuse.Refusal {
 	if g.Question.Frequency.Units == 0 {
 		return nil
 	}
-	each := []*Grouping{g}
+	each, units := []*Grouping{g}, linear.Counter{}
 	if g.Fanned != nil {
 		each = g.Fanned.each
 	}
-	units := linear.Counter{}
 	if g.Rows.Table.MaxRowsPerUnit > 1 {
-		units.Units = &linear.Units{}
-	}
-	if units.Units != nil && g.Fanned != nil {
-		return candidateAggregate.At(ast.Location(g.Sel.FromClause[0]))
+		if units.Units = (&linear.Units{}); g.Fanned != nil {
+			return candidateAggregate.At(ast.Location(g.Sel.FromClause[0]))
+		}
 	}
 	n := 0
 	for _, sub := range each {

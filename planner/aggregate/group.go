@@ -110,6 +110,9 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		g.findTop()
 		g.findThresholds()
 	}
+	if refusal := frequent(g); refusal != nil {
+		return nil, refusal
+	}
 	if g.Question.SQL = b.Text; b.Top != sel {
 		g.Question.SQL = ast.Deparsed(sel)
 	}
@@ -123,7 +126,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 	if b.Groups[sel] = g; b.Occupied[sel] {
 		g.Present(linear.OfGroups)
 	}
-	return g, frequent(g)
+	return g, nil
 }
 
 // Having are the conditions on groups: HAVING, that they are occupied, and min_frequency.

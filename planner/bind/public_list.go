@@ -317,8 +317,10 @@ func (r *Rows) equatedAround(where *pg.Node) (own, around, rest []*pg.Node) {
 
 // ofNone is a count of no rows; nil where that is not shown, by min_frequency.
 func ofNone(t *policy.Table) *pg.Node {
-	if t.Hides() {
-		return nil
+	if t != nil && !t.Public && t.Dataset != nil {
+		if _, rule := t.MinFrequency(); rule.Units > 0 {
+			return nil
+		}
 	}
 	return pg.MakeAConstIntNode(0, -1)
 }

@@ -232,14 +232,16 @@ func leastOf(list []alternative, among func(*alternative) bool) (best *alternati
 // symmetric marks the alternatives that min_frequency does not allow a question: its threshold is for a count with
 // noise that is as likely to be above as below, which what is smoothed, or answered by a model, is not.
 func (q *goal) symmetric(list []alternative) []alternative {
+	if q.Frequency.Units == 0 || q.kind&counts == 0 {
+		return list
+	}
 	smoothed := func(m *plans.Measure) bool {
 		s := m.Spec.Counts().Strategy
 		return s.Kind != mechanisms.Identity && !s.IsCube()
 	}
 	for i := range list {
-		c := &list[i]
-		if q.kind&counts > 0 && q.Frequency.Units > 0 && slices.ContainsFunc(append(c.path.Others, c.path.Measure), smoothed) {
-			c.not = "min_frequency needs counts that are not smoothed"
+		if p := list[i].path; smoothed(p.Measure) || slices.ContainsFunc(p.Others, smoothed) {
+			list[i].not = "min_frequency needs counts that are not smoothed"
 		}
 	}
 	return list

@@ -229,7 +229,8 @@ func countPresence(q *linear.Question) bool {
 	before := len(q.Counters)
 	for _, set := range q.Choices {
 		counts := func(c linear.Counter) bool { return c.CountsRowsOf(set.Where) }
-		excludes := func(e *semantics.Expr) bool { return e.Canon != semantics.NotNull(set.Arg).Canon }
+		there := semantics.NotNull(set.Arg).Canon
+		excludes := func(e *semantics.Expr) bool { return e.Canon != there }
 		some := len(q.Keys)+len(q.Where) > 0 || slices.ContainsFunc(set.Where, excludes)
 		if some && !slices.ContainsFunc(q.Counters, counts) {
 			q.CounterFor(set.Where)

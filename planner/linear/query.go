@@ -41,9 +41,9 @@ type Question struct {
 	Preserved    int         // as in rows
 	Apart        bool        // equal counters stay apart
 	OffGrid      plans.OffGrid
-	PerGroup     int64 // the most rows of a unit in one group of equal keys; 0 means as many as the table has
-	Frequency    policy.Frequency
-	UnknownError *UnknownError // an aggregate whose error cannot be known beforehand
+	PerGroup     int64            // the most rows of a unit in one group of equal keys; 0 means as many as the table has
+	Frequency    policy.Frequency // of its groups
+	UnknownError *UnknownError    // an aggregate whose error cannot be known beforehand
 }
 
 // Counter is one count of rows, or a sum over them.

@@ -231,7 +231,7 @@ func dpTables(d *policy.Dataset) sandbox.Rows {
 			if !d.Unit.Row {
 				r["unit"] = d.Unit.Name
 			}
-			if f := t.MinFrequency(); f.Units > 0 {
+			if f, _ := t.MinFrequency(); f.Units > 0 {
 				r["min_frequency"] = f.Units
 			}
 		}
