@@ -80,7 +80,7 @@ func TestCubeErrorsAreMeasured(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e := unsmoothed(t, way.Spec, noisy)
+				e := mustEstimate(t, way.Spec, noisy)
 				for i, a := range q.Asked {
 					off[i] = append(off[i], float64(e.Sum(0, a.Spans).Value()-sumOf(truth, a.Spans)))
 				}

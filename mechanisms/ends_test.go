@@ -245,7 +245,7 @@ func TestEndsOfLongTails(t *testing.T) {
 						if way == "ranges" {
 							spec, threshold = ranges, rangeWidth
 						}
-						e := unsmoothed(t, spec, mustRelease(t, spec, histogramGroups(truth), random))
+						e := mustEstimate(t, spec, mustRelease(t, spec, histogramGroups(truth), random))
 						for to = len(edges); to > 0; to-- {
 							until := to
 							if way == "ranges" {

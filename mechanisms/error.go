@@ -21,8 +21,7 @@ func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors
 //
 // The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is
 // exact, for others it is certified and within a few percent of the least (HalfWidthOf of package noise, and
-// smoothHalfWidth). The isotonic step is part of neither: it lowers the error on the whole, by how much depends on the
-// counts. It is safe for concurrent use.
+// smoothHalfWidth). It is safe for concurrent use.
 type Errors struct {
 	cells    int
 	reader   ranges.Strategy // nil for Identity

@@ -59,6 +59,11 @@ func TestOnlineReleasesAnswerTheirCells(t *testing.T) {
 			t.Errorf("%s: online %v, kind %s", sql, got, p.Measures[0].Kind)
 		}
 	}
+	c.Dataset.Frequency = policy.Frequency{Units: 10, Beta: .05}
+	p, refusal := planSession(t, c, "SELECT width_bucket(income, 0, 200000, 20), count(*) FROM people GROUP BY 1")
+	if refusal != nil || mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) {
+		t.Errorf("a model decides whether a group is shown: %v %+v", refusal, p)
+	}
 }
 
 // TestOnlineReleasesStop: what is left of a held session decides, and nothing that another has; one that has stopped

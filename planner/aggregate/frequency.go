@@ -19,8 +19,8 @@ import (
 // Proof: the count is n + Z, n the group's units whose rows satisfy WHERE, Z the noise of the release, or of what is
 // made of several, that the count is read from; n is an integer, at most k − 1. w is the half-width at the confidence
 // 1 − 2β, so that P(|Z| > w) ≤ 2β (package mechanisms, Errors). Z is symmetric, being a sum of discrete Laplace or
-// Gaussian noises, so that P(Z > w) ≤ β, and the group is shown where n + Z > k − 1 + w, which needs Z > w. What is
-// smoothed, as the sums of range releases are, or answered by a model, is not read (package choose, symmetric). Of
+// Gaussian noises, so that P(Z > w) ≤ β, and the group is shown where n + Z > k − 1 + w, which needs Z > w. What a
+// model answers is not read (package choose, symmetric). Of
 // units' totals (ADR 230) a group's are at most n, and a part of each more for the rounding of shares. They are read up
 // to a step that is chosen from the noise too: w is then that at β by the number of steps, for the step that is read,
 // so that of all steps together Z is above its w with a probability of at most β, whichever is chosen. Groups are leaf

@@ -1,8 +1,6 @@
 package choose
 
 import (
-	"slices"
-
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/totals"
@@ -230,18 +228,14 @@ func leastOf(list []alternative, among func(*alternative) bool) (best *alternati
 }
 
 // symmetric marks the alternatives that min_frequency does not allow a question: its threshold is for a count with
-// noise that is as likely to be above as below, which what is smoothed, or answered by a model, is not.
+// noise that is as likely to be above as below, which what a model answers is not.
 func (q *goal) symmetric(list []alternative) []alternative {
 	if q.Frequency.Units == 0 || q.kind&counts == 0 {
 		return list
 	}
-	smoothed := func(m *plans.Measure) bool {
-		s := m.Spec.Counts().Strategy
-		return s.Kind != mechanisms.Identity && !s.IsCube()
-	}
 	for i := range list {
-		if p := list[i].path; smoothed(p.Measure) || slices.ContainsFunc(p.Others, smoothed) {
-			list[i].not = "min_frequency needs counts that are not smoothed"
+		if !mechanisms.Is[*mechanisms.Counts](list[i].path.Measure.Spec) {
+			list[i].not = "min_frequency needs counts, no answers of a model"
 		}
 	}
 	return list

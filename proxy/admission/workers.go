@@ -81,6 +81,16 @@ func (m *meter) left(limit time.Duration) time.Duration {
 	return max(limit-m.used, time.Millisecond)
 }
 
+// Renew gives a statement its whole limit of processor time again: once it has paid, for what is left to do. That it
+// pays only so often bounds how much it may take in all.
+func Renew(ctx context.Context) {
+	if m, _ := ctx.Value(meterKey{}).(*meter); m != nil {
+		m.mu.Lock()
+		m.used = 0
+		m.mu.Unlock()
+	}
+}
+
 // exceeds says that a statement took more processor time than the policy grants.
 func exceeds(limit time.Duration) *pgerror.Failure {
 	return pgerror.New("57014", fmt.Sprintf("canceling statement: it needs more than %s of processor time (server.limits.statement_cpu)", limit)).

@@ -251,3 +251,18 @@ func TestFewestFirst(t *testing.T) {
 	second()
 	wait.Wait()
 }
+
+// TestWhatIsPaidForHasItsLimit: after a charge a statement has its whole limit again.
+func TestWhatIsPaidForHasItsLimit(t *testing.T) {
+	ctx := Metered(t.Context())
+	m := ctx.Value(meterKey{}).(*meter)
+	m.add(time.Minute)
+	if left := m.left(time.Second); left != time.Millisecond {
+		t.Errorf("%s is left of a second, of which a minute is used", left)
+	}
+	Renew(ctx)
+	if left := m.left(time.Second); left != time.Second {
+		t.Errorf("%s is left of a second after the charge", left)
+	}
+	Renew(t.Context()) // an operator's command has no limit
+}

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -187,14 +189,20 @@ func settle(params []policy.Type, found map[int]policy.Type) (any bool) {
 // magnitudes are what the numbers of the leaves that are tried are about.
 var magnitudes = []int64{1_000_000, 1000, 0}
 
-// mostProbed is how many rows of a leaf are made up at most.
+// mostProbed is how many rows of a leaf are made up at first: what fails, fails on these. Where a leaf has more, all of
+// them show what the query takes.
 const mostProbed = 10_000
 
-// probe refuses a query that fails over made-up leaves.
+// probe refuses a query that fails over made-up leaves, or that takes too much over leaves of as many rows as theirs.
 func (o *outside) probe(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
 	var first *refuse.Refusal
 	for _, about := range magnitudes {
-		refusal, final := o.probeWith(ctx, s, plan, above, about)
+		refusal, final := o.probeWith(ctx, s, plan, above, about, mostProbed)
+		if refusal == nil && slices.ContainsFunc(plan.Leaves, func(l *plans.Leaf) bool { return l.CertainRows() > mostProbed }) {
+			if refusal, final = o.probeWith(ctx, s, plan, above, about, math.MaxInt); !final {
+				return nil
+			}
+		}
 		if refusal == nil || final {
 			return refusal
 		}
@@ -210,12 +218,15 @@ func (o *outside) probe(ctx context.Context, s *Session, plan *plans.Plan, above
 	return first
 }
 
-// probeWith runs an outer query over leaves of numbers of one magnitude, in processor time of its own. It returns nil
-// if the query does not fail there, and final if no other magnitude is to be tried: the query takes more than it may.
-func (o *outside) probeWith(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, about int64) (refusal *refuse.Refusal, final bool) {
+// probeWith runs an outer query over leaves of most rows at most, of numbers of one magnitude, in processor time of its
+// own. It returns nil if the query does not fail there, and final if no other magnitude is to be tried: the query takes
+// more than it may.
+func (o *outside) probeWith(
+	ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, about int64, most int,
+) (refusal *refuse.Refusal, final bool) {
 	tables := make([]sandbox.Table, 0, len(plan.Leaves))
 	for _, leaf := range plan.Leaves {
-		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(madeUp(leaf, about))})
+		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(madeUp(leaf, about, most))})
 	}
 	limits := s.Policy.Server.Limits
 	var spent time.Duration
@@ -245,10 +256,10 @@ func ofAValue(state string) bool {
 	return len(state) == 5 && (state[:2] == "22" || state[:2] == "42" || state[:2] == "21" || state[:2] == "0A")
 }
 
-// madeUp are rows of a leaf with numbers of a magnitude: as many as it certainly has.
-func madeUp(leaf *plans.Leaf, about int64) sandbox.Rows {
+// madeUp are rows of a leaf with numbers of a magnitude: as many as it certainly has, but most of them at most.
+func madeUp(leaf *plans.Leaf, about int64, most int) sandbox.Rows {
 	rows := sandbox.Rows{Columns: leafColumns(leaf)}
-	for r := range min(leaf.CertainRows(), mostProbed) {
+	for r := range min(leaf.CertainRows(), most) {
 		row := make([]policy.Value, 0, len(rows.Columns))
 		for _, k := range leaf.Keys {
 			row = append(row, k.Values[r])

@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/spans"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -87,6 +88,7 @@ type purchase struct {
 // buy pays for the measures that are not held and has them drawn and saved. The work goes on to its end even when the
 // client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5).
 func (b *buyer) buy(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query) (purchase, error) {
+	defer admission.Renew(ctx) // privacy rule 29: what is paid for is answered
 	p := purchase{ids: make([]int64, len(plan.Measures)), charged: x.prior.cost}
 	var wanted []int
 	for i, m := range plan.Measures {
