@@ -135,8 +135,9 @@ func TestCoverage(t *testing.T) {
 		h := coverOf(t, seeded(byte(10+i)), c.spec, c.groups, c.spans, c.truth)
 		n := float64(freshReleases)
 		measured, deviation := float64(h.times)/n, math.Sqrt(h.exact*(1-h.exact)/n)
-		t.Logf("%-28s exact %.4f, measured %.4f (%+.1f standard errors)", c.name, h.exact, measured, (measured-h.exact)/deviation)
-		if h.exact < .95 || h.exact > .965 || math.Abs(measured-h.exact) > 3*deviation {
+		off := (measured - h.exact) / deviation
+		t.Logf("%-28s exact %.4f, measured %.4f (%+.1f standard errors)", c.name, h.exact, measured, off)
+		if h.exact < .95 || h.exact > .965 || math.Abs(off) > 3 {
 			t.Errorf("seed %q: %s: coverage %.4f, exactly %.4f", seed, c.name, measured, h.exact)
 		}
 	}
