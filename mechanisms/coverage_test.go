@@ -3,10 +3,13 @@ package mechanisms
 import (
 	"io"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+
+	"pgregory.net/rapid"
 )
 
 const freshReleases = 3000
@@ -141,4 +144,47 @@ func TestCoverage(t *testing.T) {
 			t.Errorf("seed %q: %s: coverage %.4f, exactly %.4f", seed, c.name, measured, h.exact)
 		}
 	}
+}
+
+// TestErrorsDoNotDependOnCounts: with the same noise, what is read of any counts is off by what is read of no rows, so
+// that a half-width that holds for one histogram holds for all.
+func TestErrorsDoNotDependOnCounts(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		cells := rapid.SampledFrom([]int{1, 7, 40, 365}).Draw(r, "cells")
+		cost := rapid.SampledFrom([]privacy.Cost{epsilon(100_000), epsilon(2_000_000), rho(5_000_000_000)}).Draw(r, "cost")
+		s, err := RangesFor(rapid.SampledFrom([]Workload{AllRanges, AllPrefixes}).Draw(r, "workload"), cells, oneRow, cost)
+		if rapid.IntRange(0, 3).Draw(r, "plain") == 0 {
+			s, err = Plain(1, cells, oneRow, cost)
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+		counts := make([]int64, cells)
+		for range rapid.IntRange(0, 6).Draw(r, "filled") {
+			counts[rapid.IntRange(0, cells-1).Draw(r, "cell")] = rapid.Int64Range(0, 1_000_000).Draw(r, "rows")
+		}
+		exact := counts
+		if reader := s.reader(); reader != nil {
+			exact = reader.Observe(counts)
+		}
+		noise := rapid.SliceOfN(rapid.Int64Range(-1_000_000, 1_000_000), len(exact), len(exact)).Draw(r, "noise")
+		noisy := slices.Clone(exact)
+		for i, n := range noise {
+			noisy[i] += n
+		}
+		full := mustEstimate(t, s, privacy.Published(Noisy{Observations: noisy}))
+		empty := mustEstimate(t, s, privacy.Published(Noisy{Observations: noise}))
+		for range 5 {
+			spans, end := []Span(nil), 0
+			for most := rapid.IntRange(1, 9).Draw(r, "spans"); end < cells && len(spans) < most; {
+				from := rapid.IntRange(end, cells-1).Draw(r, "from")
+				to := rapid.IntRange(from+1, cells).Draw(r, "to")
+				spans, end = append(spans, Span{from, to}), to+1
+			}
+			off := full.Sum(0, spans).Value() - sumOf(counts, spans) - empty.Sum(0, spans).Value()
+			if off < -1 || off > 1 { // both are rounded
+				r.Fatalf("%v, %v of %v: %d further off than of no rows", s.Counts().Strategy, spans, counts, off)
+			}
+		}
+	})
 }
