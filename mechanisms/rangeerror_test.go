@@ -229,7 +229,8 @@ func less(a, b []float64) []float64 {
 }
 
 // TestRangeError: what real releases are off by is what the formula says, within 5 standard errors, and the isotonic
-// step, which is not served, does not add to it; so for the lecture notes' tree, whose mean square of 60 trees varies by 6 % at most.
+// step, which is not served, does not add to it; so for
+// the lecture notes' tree, whose mean square of 60 trees varies by 6 % at most.
 func TestRangeError(t *testing.T) {
 	trials := stattest.Length(60, 600)
 	for _, k := range known {
