@@ -108,6 +108,64 @@ func TestBarsOfLinearFunctions(t *testing.T) {
 	}
 }
 
+// TestBarsOfReleases: dp.low and dp.high of counts that a range release answers hold the true value as often as they
+// say, where rows are on few days with long empty stretches between, and of days far apart together.
+//
+// Law. Each release of 40 is one draw of the noise; the counts of eight days that are a half-year apart are read from
+// noises that hardly have one in common, so that the share of them that lies within its bounds is judged as that of
+// TestBarsOfLinearFunctions is.
+func TestBarsOfReleases(t *testing.T) {
+	if !chosen("gauges", "duckdb") {
+		t.Skip("another schema or engine is chosen")
+	}
+	byChance := *random
+	*random = true
+	t.Cleanup(func() { *random = byChance })
+	s := gauges(*seed)
+	s.tables[0].release = "kind: range, columns: [moment], epsilon: 1"
+	for i, row := range s.tables[0].rows {
+		row[1] = day("2020-01-01", 100+200*(i%8))
+	}
+	p := pairOver(t, s, "duckdb", func(*schema) {})
+	for _, set := range []string{"SET dp.epsilon = 1", "SET dp.release = on"} {
+		if a := p.ask(set); a.err != nil {
+			t.Fatal(a.err)
+		}
+	}
+	bars := func(key, where string) string {
+		return "SELECT " + key + ", count(*), dp.low(count(*)), dp.high(count(*)) FROM gauge " + where + " GROUP BY 1"
+	}
+	lone, apart := stattest.Coverage{Claim: 0.95}, stattest.Coverage{Claim: 0.95}
+	for range 40 {
+		p.fresh()
+		got, want := p.ask(bars("moment", "")), p.byDay("count(*)")
+		together := p.ask(bars("extract(dow FROM moment)", "WHERE moment < '2024-12-31'"))
+		if got.err != nil || want.err != nil || together.err != nil {
+			t.Fatal(got.err, want.err, together.err)
+		}
+		if said := strings.Join(together.said, " "); !strings.Contains(said, "free") {
+			t.Fatalf("days of the week are not read from the release: %s", said)
+		}
+		full := map[string]bool{}
+		for _, row := range want.rows {
+			full[row[0]] = number(row[1]) > 0
+		}
+		got.rows = slices.DeleteFunc(got.rows, func(row []string) bool { return !full[row[0]] })
+		own := covered(got, want)
+		lone.Hits, lone.Trials = lone.Hits+own.Hits, lone.Trials+own.Trials
+		together.rows = together.rows[:1] // the others are of the same noises
+		of := covered(together, p.plain.ask("SELECT extract(dow FROM moment), count(*) FROM gauge GROUP BY 1"))
+		apart.Hits, apart.Trials = apart.Hits+of.Hits, apart.Trials+of.Trials
+	}
+	t.Logf("%d of %d days, and %d of %d days of the week, lie within their bounds", lone.Hits, lone.Trials, apart.Hits, apart.Trials)
+	if err := lone.AtLeast(stattest.Usual); err != nil {
+		t.Errorf("days with rows: %v", err)
+	}
+	if err := apart.AtLeast(stattest.Usual); err != nil {
+		t.Errorf("days of the week: %v", err)
+	}
+}
+
 // byDay is PostgreSQL's value of a linear function on each day, 0 where nobody is.
 func (p *pair) byDay(linear string) answer {
 	return p.plain.ask("SELECT d::date, coalesce(x, 0)" +

@@ -52,6 +52,7 @@ type table struct {
 	rank    string   // row_rank: the column that numbers a unit's rows, of which there are more than bound; empty means none
 	source  string   // of a view: an analysed SELECT over other tables
 	kept    string   // which rows the policy's rules keep, in SQL over the stored table; empty means all
+	release string   // a release that the policy declares; empty means none
 	rows    [][]string
 }
 
@@ -212,6 +213,9 @@ datasets:
 			}
 			if t.rank != "" {
 				fmt.Fprintf(&out, "        row_rank: %s\n", t.rank)
+			}
+			if t.release != "" {
+				fmt.Fprintf(&out, "        releases: [{%s}]\n", t.release)
 			}
 		}
 		out.WriteString("        columns:\n")
